@@ -1,0 +1,101 @@
+"""Thresholds and judgement: a rule learns on validation data alone, and is judged on the test part once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreloss.bench.plan import Split
+from scoreloss.metrics import (
+    DIV,
+    decision_metrics,
+    hard_counts,
+    label_frequencies,
+    ranking_metrics,
+)
+from scoreloss.scores import f1
+from scoreloss.split import stratified_split
+from scoreloss.thresholds import Fixed, Global, PerLabel, Rule
+
+Booleans = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+RULES: dict[str, Callable[[], Rule]] = {
+    "fixed_0.5": lambda: Fixed(0.5),
+    "fixed_0.05": lambda: Fixed(0.05),
+    "global": lambda: Global("f1", "weighted"),
+    "per_label": lambda: PerLabel("f1", min_positives=5),
+}
+"""On ``loss.scores``, so that 0.5 is each loss's own boundary."""
+
+FLOORS = ("all positive", "none positive", "label priors")
+
+
+def halves(targets: Booleans, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Two stratified halves of the validation part, for cross-fitting."""
+    n = len(targets)
+    first, second = stratified_split(targets, [n - n // 2, n // 2], seed=seed)
+    return first, second
+
+
+def validation_score(
+    rule: str, targets: Booleans, scores: Floats, parts: tuple[NDArray[np.intp], NDArray[np.intp]]
+) -> float:
+    """Weighted F1 on validation data, where a rule that learns never judges the half it learned on."""
+    predicted = np.empty_like(targets)
+    for fitted_on, judged_on in (parts, parts[::-1]):
+        fitted = RULES[rule]().fit(targets[fitted_on], scores[fitted_on])
+        predicted[judged_on] = fitted.predict(scores[judged_on])
+    return weighted_f1(targets, predicted)
+
+
+def weighted_f1(targets: Booleans, predicted: Booleans) -> float:
+    """F1 of each label, averaged by its positives."""
+    counts = hard_counts(targets, predicted, None, None, axis=0)
+    support = counts.tp + counts.fn
+    return float(DIV(f1(*counts, DIV) @ support, support.sum()))
+
+
+def judge(
+    rule: str,
+    validation: tuple[Booleans, Floats],
+    test: tuple[Booleans, Floats],
+) -> dict[str, Any]:
+    """The rule fitted on all validation data, and every metric of what it predicts on the test part."""
+    fitted = RULES[rule]().fit(*validation)
+    targets, scores = test
+    result = _metrics(targets, fitted.predict(scores), scores)
+    thresholds = next(
+        getattr(fitted, a) for a in ("thresholds_", "threshold_", "threshold") if hasattr(fitted, a)
+    )
+    return {"thresholds": np.asarray(thresholds).tolist(), **result}
+
+
+def floors(targets: Booleans, split: Split) -> dict[str, dict[str, Any]]:
+    """What needs no features: floor -> rule -> result. The first two know no threshold."""
+    frequencies = label_frequencies(targets[split.train])
+    y_test = targets[split.test]
+    results: dict[str, dict[str, Any]] = {}
+    for name, prediction in (("all positive", True), ("none positive", False)):
+        predicted = np.full_like(y_test, prediction)
+        results[name] = dict.fromkeys(RULES, _metrics(y_test, predicted, predicted.astype(np.float64)))
+
+    def constant(rows: NDArray[np.intp]) -> tuple[Booleans, Floats]:
+        return targets[rows], np.tile(frequencies, (len(rows), 1))
+
+    results["label priors"] = {
+        rule: judge(rule, constant(split.validation), constant(split.test)) for rule in RULES
+    }
+    return results
+
+
+def _metrics(targets: Booleans, predicted: Booleans, scores: Floats) -> dict[str, Any]:
+    decided = decision_metrics(targets, predicted, per_label=True)
+    per_label: Mapping[str, Floats] = decided.pop("per_label")
+    return {
+        "test": {**decided, **ranking_metrics(targets, scores)},
+        "per_label_f1": per_label["f1"].tolist(),
+    }

@@ -1,0 +1,230 @@
+"""A benchmark from end to end: what is missing is trained, everything is summed up, the report is written."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from scoreloss.bench import decide, report
+from scoreloss.bench.plan import Cell, Settings, Split, cells, packs, split_for, split_record
+from scoreloss.bench.stats import Row, summarise
+from scoreloss.bench.store import Damaged, Store, write_whole
+from scoreloss.bench.train import Layers, Pack, Run
+from scoreloss.checks import InputError
+from scoreloss.data import Dataset
+from scoreloss.torch import LOSSES
+
+CHECKPOINTS = 25
+"""At most so many epochs of a run are looked at on validation data."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a benchmark found, and where it put it."""
+
+    rows: list[Row]
+    report: Path
+    trained: int
+    kept: int
+
+
+def bench(
+    dataset: Dataset,
+    losses: Sequence[str],
+    seeds: int,
+    settings: Settings,
+    folder: Path,
+    *,
+    force: bool = False,
+    say: Say = lambda line: None,
+) -> Outcome:
+    """Compare losses and threshold rules on a dataset. Cells whose results are there are not trained again."""
+    planned = cells(dataset, losses, seeds, settings)
+    store = Store(folder)
+    store.open()
+    splits = {seed: split_for(dataset, seed) for seed in range(seeds)}
+    write_whole(folder / "splits.json", json.dumps(split_record(dataset, splits)) + "\n")
+    results, missing = ({}, planned) if force else _kept(store, planned, say)
+    kept = len(results)
+    for pack in packs(missing):
+        for cell, result in train_pack(dataset, pack, splits, say).items():
+            store.write(cell, result)
+            results[cell] = result
+    rows = summary(dataset, planned, results, splits)
+    path = folder / "report.html"
+    write_whole(path, report.html(dataset, rows, planned, results))
+    return Outcome(rows, path, len(missing), kept)
+
+
+def train_pack(
+    dataset: Dataset,
+    pack: Sequence[Sequence[Cell]],
+    splits: Mapping[int, Split],
+    say: Say = lambda line: None,
+) -> dict[Cell, dict[str, Any]]:
+    """Train cells [seed][loss] as one program, and judge each under every rule.
+
+    Each rule takes the epoch at which it scored best on validation data.
+    """
+    start = time.perf_counter()
+    seeds = [row[0].seed for row in pack]
+    settings = pack[0][0].settings
+    runs = [
+        Run(LOSSES[cell.loss](), settings.learning_rate, settings.weight_decay, settings.init)
+        for cell in pack[0]
+    ]
+    used = [splits[seed] for seed in seeds]
+    program = Pack(
+        dataset.inputs,
+        dataset.targets,
+        used,
+        runs,
+        seeds,
+        head=settings.head,
+        batch_size=settings.batch_size,
+    )
+    count = len(seeds) * len(runs)
+    say(f"{count} runs as one program: {len(runs)} losses x {len(seeds)} seeds")
+    search = _Search(dataset, program, used, seeds)
+    looked_at = set(np.linspace(settings.epochs, 1, min(CHECKPOINTS, settings.epochs)).round())
+
+    def after_epoch(epoch: int) -> None:
+        if epoch in looked_at:
+            search.look(epoch)
+            passed = time.perf_counter() - start
+            left = passed / epoch * (settings.epochs - epoch)
+            say(f"epoch {epoch}/{settings.epochs}, {left:.0f} s left")
+
+    program.train(settings.epochs, after_epoch)
+    judged = search.judge()
+    seconds = (time.perf_counter() - start) / count
+    return {
+        cell: {**judged[s][r], "seconds": seconds, "versions": _versions()}
+        for s, row in enumerate(pack)
+        for r, cell in enumerate(row)
+    }
+
+
+class _Search:
+    """For each seed, run and rule, the heads of the epoch that did best on validation data."""
+
+    def __init__(
+        self, dataset: Dataset, program: Pack, splits: Sequence[Split], seeds: Sequence[int]
+    ) -> None:
+        self.targets = dataset.targets
+        self.program = program
+        self.splits = splits
+        self.halves = [
+            decide.halves(dataset.targets[split.validation], seed)
+            for split, seed in zip(splits, seeds, strict=True)
+        ]
+        shape = (len(splits), len(program.runs))
+        self.best = {rule: np.full(shape, -1.0) for rule in decide.RULES}
+        self.epoch = {rule: np.zeros(shape, int) for rule in decide.RULES}
+        self.layers = {rule: [layer.detach().clone() for layer in program.layers] for rule in decide.RULES}
+        self.curves: list[tuple[int, dict[str, Any]]] = []
+
+    def look(self, epoch: int) -> None:
+        """Score every run on validation data under every rule, and keep what is better than before."""
+        scores = self._scores("validation", self.program.layers)
+        seen = {rule: np.full(best.shape, np.nan) for rule, best in self.best.items()}
+        for s, split in enumerate(self.splits):
+            y = self.targets[split.validation]
+            for r in range(len(self.program.runs)):
+                if np.isnan(scores[r][s]).any():
+                    continue
+                for rule, best in self.best.items():
+                    value = decide.validation_score(rule, y, scores[r][s], self.halves[s])
+                    seen[rule][s, r] = value
+                    if value > best[s, r]:
+                        best[s, r] = value
+                        self.epoch[rule][s, r] = epoch
+                        for kept, layer in zip(self.layers[rule], self.program.layers, strict=True):
+                            kept[s, r] = layer.detach()[s, r]
+        self.curves.append((epoch, seen))
+
+    def judge(self) -> list[list[dict[str, Any]]]:
+        """Results as [seed][run]: each rule with its own heads, on the test part."""
+        for s, r in np.argwhere(self.best["fixed_0.5"] < 0):
+            loss = type(self.program.runs[r].loss).__name__
+            raise InputError(f"{loss} diverged with the seed at place {s}: a lower learning rate may help")
+        results: list[list[dict[str, Any]]] = [[{} for _ in self.program.runs] for _ in self.splits]
+        for rule in decide.RULES:
+            validation = self._scores("validation", self.layers[rule])
+            test = self._scores("test", self.layers[rule])
+            for s, split in enumerate(self.splits):
+                y = self.targets
+                for r, result in enumerate(results[s]):
+                    result.setdefault("rules", {})[rule] = {
+                        "epoch": int(self.epoch[rule][s, r]),
+                        "validation_weighted_f1": float(self.best[rule][s, r]),
+                        **decide.judge(
+                            rule,
+                            (y[split.validation], validation[r][s]),
+                            (y[split.test], test[r][s]),
+                        ),
+                    }
+        for s, row in enumerate(results):
+            for r, result in enumerate(row):
+                result["curve"] = {
+                    "epoch": [epoch for epoch, _ in self.curves],
+                    **{rule: [float(seen[rule][s, r]) for _, seen in self.curves] for rule in decide.RULES},
+                }
+        return results
+
+    def _scores(self, part: str, layers: Layers) -> list[list[decide.Floats]]:
+        """Scores as [run][seed] of (examples, labels), in float64 so that ranks survive the sigmoid."""
+        rows = torch.as_tensor(np.stack([getattr(split, part) for split in self.splits]))
+        logits = self.program.logits(rows, layers).double()
+        return [
+            [seed.numpy() for seed in run.loss.scores(z)]
+            for run, z in zip(self.program.runs, logits, strict=True)
+        ]
+
+
+def summary(
+    dataset: Dataset,
+    planned: Sequence[Cell],
+    results: Mapping[Cell, Mapping[str, Any]],
+    splits: Mapping[int, Split],
+) -> list[Row]:
+    """The table: every loss and every floor under every rule, in the order of the rules."""
+    floors = [decide.floors(dataset.targets, split) for split in splits.values()]
+    rows = []
+    for rule in decide.RULES:
+        for loss in dict.fromkeys(cell.loss for cell in planned):
+            of_loss = [results[cell]["rules"] for cell in planned if cell.loss == loss]
+            rows.append(summarise(loss, rule, of_loss))
+        for name in decide.FLOORS:
+            rows.append(summarise(name, rule, [floor[name] for floor in floors], is_floor=True))
+    return rows
+
+
+def _kept(store: Store, planned: Sequence[Cell], say: Say) -> tuple[dict[Cell, dict[str, Any]], list[Cell]]:
+    results: dict[Cell, dict[str, Any]] = {}
+    missing = []
+    for cell in planned:
+        try:
+            result = store.read(cell)
+        except Damaged as damage:
+            say(f"damaged, trained again: {damage}")
+            result = None
+        if result is None:
+            missing.append(cell)
+        else:
+            results[cell] = result
+    return results, missing
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in ("scoreloss", "torch", "numpy")}

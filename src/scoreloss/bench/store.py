@@ -1,0 +1,97 @@
+"""Results on disk: one JSON file a cell, written whole, with a checksum, so that a run can be stopped and go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from scoreloss.bench.plan import Cell
+from scoreloss.checks import InputError
+
+
+class Damaged(Exception):
+    """A file that is there but cannot be trusted; the text says why."""
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that it is there in full or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class Store:
+    """The folder of a benchmark."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self) -> None:
+        """Make the folder, and refuse one that cannot be written before anything is trained."""
+        try:
+            (self.folder / "cells").mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder / "cells"):
+                pass
+        except OSError as problem:
+            raise InputError(
+                f"--out {self.folder}: cannot write there ({problem.strerror or problem})"
+            ) from problem
+
+    def path(self, cell: Cell) -> Path:
+        """Where the result of a cell is kept."""
+        return self.folder / "cells" / f"{cell.name}.json"
+
+    def read(self, cell: Cell) -> dict[str, Any] | None:
+        """The result of a cell; None where there is none yet, ``Damaged`` where it cannot be trusted."""
+        path = self.path(cell)
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (ValueError, OSError) as problem:
+            raise Damaged(f"{path}: {problem}") from problem
+        if not isinstance(record, dict) or record.get("cell") != cell.describe():
+            raise Damaged(f"{path}: it does not hold this cell")
+        result = record.get("result")
+        if not isinstance(result, dict) or record.get("sha256") != _checksum(result):
+            raise Damaged(f"{path}: its checksum does not fit its content")
+        return result
+
+    def write(self, cell: Cell, result: dict[str, Any]) -> None:
+        """Keep the result of a cell."""
+        result = _storable(result)
+        record = {"cell": cell.describe(), "result": result, "sha256": _checksum(result)}
+        write_whole(self.path(cell), json.dumps(record, indent=1, allow_nan=False) + "\n")
+
+
+def _storable(value: Any) -> Any:
+    """JSON knows no infinity: a threshold above all scores is kept as "inf", what is not a number as null."""
+    if isinstance(value, dict):
+        return {key: _storable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def _checksum(result: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

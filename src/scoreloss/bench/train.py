@@ -1,0 +1,206 @@
+"""Many heads, one program: the runs of a pack are trained side by side under one Adam.
+
+Adam works element by element, so runs that share an optimiser stay independent of each other: each gets
+the weights that it would get alone. Runs of one seed share their batches, and so one matrix product.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from scoreloss.bench.plan import HEADS, Split
+from scoreloss.checks import InputError
+from scoreloss.metrics import label_frequencies
+from scoreloss.torch import Loss, start_at_priors
+
+BETAS = (0.9, 0.999)
+EPS = 1e-8
+
+
+@dataclass(frozen=True)
+class Run:
+    """One column of a pack: what is trained on every seed of it."""
+
+    loss: Loss
+    learning_rate: float
+    weight_decay: float = 0.0
+    init: str = "priors"
+
+
+Layers = list[Tensor]
+"""Weights (seeds, runs, outputs, inputs + 1) of each layer, the bias in the last column."""
+
+
+class Pack:
+    """Heads for every seed and run, and for every seed a split and a batch order.
+
+    Features are standardised on each seed's training part. The last one is always 1, and meets the bias.
+    """
+
+    def __init__(
+        self,
+        features: NDArray[np.floating],
+        targets: NDArray[np.bool_],
+        splits: Sequence[Split],
+        runs: Sequence[Run],
+        seeds: Sequence[int],
+        *,
+        head: str,
+        batch_size: int,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        if len({len(split.train) for split in splits}) != 1:
+            raise InputError("the seeds of a pack must have training parts of one size")
+        self.runs = runs
+        self.batch_size = batch_size
+        self._together = _together(runs)
+        self._features = torch.stack([_standardised(features, split.train, dtype) for split in splits])
+        self._targets = torch.as_tensor(targets.T, dtype=dtype)
+        self._train_rows = torch.as_tensor(np.stack([s.train for s in splits]))
+        self._epoch = self._features.new_empty(self._train_rows.numel(), self._features.shape[2])
+        self._orders = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self.layers = [
+            layer.to(dtype).requires_grad_()
+            for layer in _started(targets, splits, runs, seeds, (features.shape[1], *HEADS[head]))
+        ]
+        self._adam = Adam(
+            self.layers,
+            rate=torch.tensor([run.learning_rate for run in runs], dtype=dtype),
+            decay=torch.tensor([run.weight_decay for run in runs], dtype=dtype),
+        )
+
+    @torch.no_grad()
+    def logits(self, rows: Tensor, layers: Layers | None = None) -> Tensor:
+        """Rows (seeds, n) to logits (runs, seeds, n, labels), by the heads as they are or by others."""
+        return _logits(self._take(rows), self.layers if layers is None else layers)
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """One epoch of features and targets (seeds, batch, ...), each seed in its own order.
+
+        The rows are put in order once an epoch; the last batch may be smaller.
+        """
+        rows = torch.stack(
+            [
+                rows[torch.randperm(len(rows), generator=order)]
+                for rows, order in zip(self._train_rows, self._orders, strict=True)
+            ]
+        )
+        x = self._take(rows, out=self._epoch).split(self.batch_size, dim=1)
+        y = self._targets[:, rows].transpose(0, 1).contiguous().mT.split(self.batch_size, dim=1)
+        yield from zip(x, y, strict=True)
+
+    def step(self, x: Tensor, y: Tensor) -> None:
+        """One step of every run on its seed's batch."""
+        parts = _logits(x, self.layers).split([width for _, width in self._together])
+        losses = [loss(part, y) for (loss, _), part in zip(self._together, parts, strict=True)]
+        ones = [torch.ones_like(loss) for loss in losses]
+        self._adam.step(torch.autograd.grad(losses, self.layers, ones))
+
+    def _take(self, rows: Tensor, out: Tensor | None = None) -> Tensor:
+        seeds, n, width = self._features.shape
+        flat = rows + n * torch.arange(seeds).unsqueeze(1)
+        picked = self._features.new_empty(0) if out is None else out
+        torch.index_select(self._features.view(-1, width), 0, flat.view(-1), out=picked)
+        return picked.view(seeds, -1, width)
+
+    def train(self, epochs: int, after_epoch: Callable[[int], None] = lambda epoch: None) -> None:
+        """All epochs, counted from 1."""
+        for epoch in range(1, epochs + 1):
+            for x, y in self.batches():
+                self.step(x, y)
+            after_epoch(epoch)
+
+
+class Adam:
+    """Adam with decoupled weight decay, with a rate and a decay for each run. Biases do not decay."""
+
+    def __init__(self, layers: Layers, *, rate: Tensor, decay: Tensor) -> None:
+        self.layers = layers
+        self.rate = rate.view(-1, 1, 1)
+        self.decay = decay.view(-1, 1, 1) if decay.any() else None
+        self.means = [torch.zeros_like(layer) for layer in layers]
+        self.squares = [torch.zeros_like(layer) for layer in layers]
+        self.steps = 0
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """Move the layers in place."""
+        self.steps += 1
+        first = 1 - BETAS[0] ** self.steps
+        second = (1 - BETAS[1] ** self.steps) ** 0.5
+        for layer, gradient, mean, square in zip(
+            self.layers, gradients, self.means, self.squares, strict=True
+        ):
+            mean.lerp_(gradient, 1 - BETAS[0])
+            square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+            if self.decay is not None:
+                layer[..., :-1].mul_(1 - self.rate * self.decay)
+            spread = square.sqrt().div_(second).add_(EPS)
+            layer.sub_(mean.div(spread).mul_(self.rate / first))
+
+
+def _logits(x: Tensor, layers: Layers) -> Tensor:
+    """Features (seeds, n, inputs) to logits (runs, seeds, n, labels).
+
+    In memory the examples stand side by side, as do the targets of ``batches``: nothing is copied, and the
+    losses sum over neighbours.
+    """
+    seeds, runs, outputs, inputs = layers[0].shape
+    z = layers[0].view(seeds, runs * outputs, inputs) @ x.mT
+    z = z.view(seeds * runs, outputs, -1)
+    for layer in layers[1:]:
+        weight, bias = layer.flatten(0, 1).split([layer.shape[3] - 1, 1], dim=2)
+        z = torch.baddbmm(bias, weight, z.relu())
+    return z.view(seeds, runs, *z.shape[1:]).permute(1, 0, 3, 2)
+
+
+def _together(runs: Sequence[Run]) -> list[tuple[Loss, int]]:
+    """Neighbouring runs that share a loss object are one call of it: (loss, how many)."""
+    groups: list[tuple[Loss, int]] = []
+    for run in runs:
+        if groups and groups[-1][0] is run.loss:
+            groups[-1] = (run.loss, groups[-1][1] + 1)
+        else:
+            groups.append((run.loss, 1))
+    return groups
+
+
+def _standardised(features: NDArray[np.floating], train: NDArray[np.intp], dtype: torch.dtype) -> Tensor:
+    """All rows by the mean and spread of the training rows, and a last feature that is 1."""
+    mean, spread = features[train].mean(0), features[train].std(0)
+    scaled = (features - mean) * np.divide(1, spread, where=spread > 0, out=np.zeros_like(spread))
+    return torch.as_tensor(np.pad(scaled, ((0, 0), (0, 1)), constant_values=1), dtype=dtype)
+
+
+def _started(
+    targets: NDArray[np.bool_],
+    splits: Sequence[Split],
+    runs: Sequence[Run],
+    seeds: Sequence[int],
+    widths: Sequence[int],
+) -> Layers:
+    """The layers at their start, which depends on each run's loss and its seed alone."""
+    widths = [*widths, targets.shape[1]]
+    heads: list[list[Tensor]] = []
+    for split, seed in zip(splits, seeds, strict=True):
+        frequencies = label_frequencies(targets[split.train])
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            common = [nn.Linear(a, b) for a, b in itertools.pairwise(widths)]
+        for run in runs:
+            last = copy.deepcopy(common[-1])
+            if run.init == "priors":
+                start_at_priors(last, frequencies, run.loss, seed=seed)
+            heads.append([torch.cat([m.weight, m.bias.unsqueeze(1)], dim=1) for m in (*common[:-1], last)])
+    return [
+        torch.stack(layer).detach().unflatten(0, (len(splits), len(runs)))
+        for layer in zip(*heads, strict=True)
+    ]

@@ -1,0 +1,126 @@
+"""Soft or hard counts from three sums, their division, and the average over labels or rows.
+
+tp, predicted positives and true positives are summed; fp, fn and tn follow by subtraction. Nothing
+here knows a score or a framework: scores come in as functions, frameworks as ``Ops``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from scoreloss.ops import Array, Ops
+    from scoreloss.scores import Div
+
+AXES: dict[str | None, int | tuple[int, int]] = {
+    "macro": -2,
+    "micro": (-2, -1),
+    "samples": -1,
+    "weighted": -2,
+    None: -2,
+}
+"""average -> the axes of (..., examples, labels) that its counts are summed over."""
+
+NOTHING = 1e-30
+"""A denominator up to here is 0: its reciprocal would overflow float32 in the backward pass."""
+
+
+class Counts(NamedTuple):
+    """The confusion matrix of each unit (label, row, or the whole batch)."""
+
+    tp: Any
+    fp: Any
+    fn: Any
+    tn: Any
+
+
+def from_sums(
+    tp: Array,
+    predicted: Array,
+    true: Array,
+    total: Array,
+    floor: Callable[[Array], Array] = lambda x: x,
+) -> Counts:
+    """Counts by subtraction; ``floor`` takes back what rounding leaves of a count that is 0."""
+    fp = floor(predicted - tp)
+    return Counts(tp, fp, floor(true - tp), floor(total - true - fp))
+
+
+def soft_counts(
+    ops: Ops,
+    on_positives: Array,
+    on_negatives: Array,
+    targets: Array,
+    weight: Array | None,
+    average: str | None,
+    floor: Callable[[Array], Array],
+) -> Counts:
+    """Counts of the unit that ``average`` implies, from stand-ins for "predicted positive".
+
+    Most surrogates stand in alike for both sides, and pass one array twice. ``floor`` takes back what rounding
+    leaves of a tn that is 0: it is the one count that is also a divisor on its own. ``weight`` has the shape of
+    the targets.
+    """
+    axis = AXES[average]
+    if weight is None:
+        here: Any = 1
+        total: Any = math.prod(targets.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
+        positives = targets
+    else:
+        here = weight
+        total = ops.sum(weight, axis)
+        positives = targets * weight
+    tp = ops.sum(on_positives * positives, axis)
+    if on_negatives is not on_positives:
+        predicted = tp + ops.sum(on_negatives * (here - positives), axis)
+    elif weight is None:
+        predicted = ops.sum(on_positives, axis)
+    else:
+        predicted = ops.sum(on_positives * weight, axis)
+    counts = from_sums(tp, predicted, ops.sum(positives, axis), total)
+    return counts._replace(tn=floor(counts.tn))
+
+
+def division(ops: Ops, *, smoothing: float = 0.0, least: float | None = None) -> Div:
+    """num / den**power, where 0/0 is 0 and its gradient too.
+
+    The denominator is guarded first and the root taken after. ``smoothing`` is added to both sides.
+    ``least`` is for counts that may fall below zero: the denominator is then held at least there.
+    """
+
+    def div(num: Array, den: Array, power: float = 1) -> Array:
+        if smoothing:
+            num, den = num + smoothing, den + smoothing
+        if least is not None:
+            return num / ops.clip(den, least, None) ** power
+        den = ops.where(den > NOTHING, den, math.inf)  # x / inf is 0, and so is its gradient
+        return num / (ops.sqrt(den) if power == 0.5 else den if power == 1 else den**power)
+
+    return div
+
+
+def unit_weights(ops: Ops, mask: Array | None, weight: Array | None, average: str | None) -> Array | None:
+    """How much each unit counts in the mean: the mean weight of its entries; 0 where all are masked.
+
+    ``mask`` and ``weight`` have the shape of the targets, ``weight`` 0 where masked.
+    """
+    axis = AXES[average]
+    if weight is None:
+        return None
+    if mask is None:
+        return ops.sum(weight, axis)
+    return division(ops)(ops.sum(weight, axis), ops.sum(mask, axis))
+
+
+def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str | None) -> Array:
+    """The mean of (..., units) weighted by ``units``; 0 where nothing has weight.
+
+    A vector for ``average=None``; ``micro`` has one unit and no axis to lose.
+    """
+    if average == "micro" or average is None:
+        return values if units is None else ops.where(units > 0, values, 0.0)
+    if units is None:
+        return ops.sum(values, -1) / values.shape[-1]
+    return division(ops)(ops.sum(values * units, -1), ops.sum(ops.ones_like(values) * units, -1))

@@ -1,0 +1,339 @@
+"""``evaluate``: every metric of a multilabel prediction, in numpy.
+
+Names are scikit-learn's. The paper swaps two of them: its "macro F1" is ``micro_f1``, its "micro F1" is
+``macro_f1``. Its mAP is interpolated and stands under ``map``; scikit-learn's average precision is
+``average_precision``. 0/0 is 0. This module knows no loss and no framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scoreloss import scores
+from scoreloss.checks import InputError
+from scoreloss.counts import Counts, division, from_sums, mean_over_units
+from scoreloss.ops import NUMPY
+
+Booleans = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+DIV = division(NUMPY)
+AVERAGED = {
+    "f1": scores.f1,
+    "precision": scores.precision,
+    "recall": scores.recall,
+    "jaccard": scores.jaccard,
+}
+PRECISION_AT = (1, 3, 5)
+ECE_BINS = 15
+ROUNDING = 1e-12
+
+
+def evaluate(
+    targets: ArrayLike,
+    scores: ArrayLike,
+    thresholds: ArrayLike = 0.5,
+    *,
+    sample_weight: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+    per_label: bool = False,
+) -> dict[str, Any]:
+    """All metrics of scores (n, c) against 0/1 targets (n, c); at or above its threshold is positive.
+
+    ``thresholds`` is a number or one a label. ``sample_weight`` is (n,). ``mask`` broadcasts against the
+    targets and is False where a label is missing. ``brier`` and ``ece`` are NaN unless the scores lie in [0, 1].
+    ``per_label`` adds a dictionary of vectors under "per_label".
+
+    >>> evaluate([[1, 0], [1, 1]], [[0.9, 0.2], [0.8, 0.4]])["micro_f1"]
+    0.8
+    """
+    y, s, w, m = checked(targets, scores, sample_weight, mask)
+    predicted = s >= checked_thresholds(thresholds, y.shape[1])
+    result = decision_metrics(y, predicted, w, m, per_label=per_label)
+    ranking = ranking_metrics(y, s, w, m, per_label=per_label)
+    labels = {**result.pop("per_label", {}), **ranking.pop("per_label", {})}
+    return {**result, **ranking, **({"per_label": labels} if per_label else {})}
+
+
+def decision_metrics(
+    targets: Booleans,
+    predicted: Booleans,
+    weight: Floats | None = None,
+    mask: Booleans | None = None,
+    *,
+    per_label: bool = False,
+) -> dict[str, Any]:
+    """What depends on the predicted label sets alone. Arguments as ``checked`` returns them."""
+    result: dict[str, Any] = {}
+    by_label = hard_counts(targets, predicted, weight, mask, axis=0)
+    by_row = hard_counts(targets, predicted, None, mask, axis=1)
+    pooled = Counts(*(count.sum() for count in by_label))
+    labels = _exist(by_label, mask)
+    support = by_label.tp + by_label.fn
+    rows = _row_weights(by_row, weight, mask)
+    for name, score in AVERAGED.items():
+        of_labels = score(*by_label, DIV)
+        result[f"micro_{name}"] = float(score(*pooled, DIV))
+        result[f"macro_{name}"] = _mean(of_labels, labels)
+        result[f"weighted_{name}"] = _mean(of_labels, support)
+        result[f"samples_{name}"] = _mean(score(*by_row, DIV), rows)
+    wrong = by_row.fp + by_row.fn
+    seen = np.sum(by_row, axis=0)
+    result["hamming_loss"] = float(DIV(np.sum(_times(wrong, weight)), np.sum(_times(seen, weight))))
+    result["subset_accuracy"] = _mean((wrong == 0).astype(float), rows)
+    if per_label:
+        result["per_label"] = {name: score(*by_label, DIV) for name, score in AVERAGED.items()} | {
+            "support": support
+        }
+    return result
+
+
+def ranking_metrics(
+    targets: Booleans,
+    scores: Floats,
+    weight: Floats | None = None,
+    mask: Booleans | None = None,
+    *,
+    per_label: bool = False,
+) -> dict[str, Any]:
+    """What depends on the scores and no threshold. Arguments as ``checked`` returns them."""
+    precision = [
+        _average_precisions(*_drop_masked(targets[:, j], scores[:, j], weight, mask, j))
+        for j in range(targets.shape[1])
+    ]
+    average_precision, interpolated = np.array(precision).reshape(-1, 2).T
+    labels = None if mask is None else mask.any(axis=0).astype(float)
+    result: dict[str, Any] = {
+        "map": _mean(interpolated, labels),
+        "average_precision": _mean(average_precision, labels),
+        **_row_rankings(targets, scores, weight, mask),
+        **_calibration(targets, scores, weight, mask),
+    }
+    if per_label:
+        result["per_label"] = {
+            "average_precision": average_precision,
+            "map": interpolated,
+        }
+    return result
+
+
+def hard_counts(
+    targets: Booleans,
+    predicted: Booleans,
+    weight: Floats | None,
+    mask: Booleans | None,
+    axis: int,
+) -> Counts:
+    """The confusion matrix of each label (axis 0) or row (axis 1)."""
+    if mask is not None:
+        targets, predicted = targets & mask, predicted & mask
+
+    def total(entries: Booleans) -> Floats:
+        if weight is not None and axis == 0:
+            return np.asarray(weight @ entries)
+        sums = np.count_nonzero(entries, axis=axis).astype(np.float64)
+        return _times(sums, weight)
+
+    everything = total(np.ones_like(targets) if mask is None else mask)
+    return from_sums(
+        total(targets & predicted),
+        total(predicted),
+        total(targets),
+        everything,
+        rounding_off(weight, everything),
+    )
+
+
+def rounding_off(weight: Floats | None, total: Floats) -> Callable[[Floats], Floats]:
+    """What makes a difference of weighted sums 0 where only rounding is left of it.
+
+    A score with a root in its denominator would take the rest for a count.
+    """
+    if weight is None:
+        return lambda count: count
+    return lambda count: np.where(count <= ROUNDING * total, 0.0, count)
+
+
+def label_frequencies(targets: ArrayLike) -> Floats:
+    """(P + 1) / (n + 2) for each label: its share of positives, smoothed so that it is never 0 or 1."""
+    y = checked_targets(targets)
+    return np.asarray((np.count_nonzero(y, axis=0) + 1) / (len(y) + 2))
+
+
+def checked(
+    targets: ArrayLike,
+    scores: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+) -> tuple[Booleans, Floats, Floats | None, Booleans | None]:
+    """Targets as booleans, scores and weights as float64, the mask in full; or an ``InputError``."""
+    m = None if mask is None else np.asarray(mask, bool)
+    s = np.asarray(scores)
+    if s.dtype.kind not in "fiub":
+        raise InputError(f"scores are of type {s.dtype}: they must be numbers")
+    y = checked_targets(targets, m)
+    if y.shape != s.shape:
+        raise InputError(f"scores have shape {s.shape}: the targets have {y.shape}")
+    if m is not None:
+        m = np.broadcast_to(m, y.shape)
+    unknown = np.isnan(s) if m is None else np.isnan(s) & m
+    if unknown.any():
+        row, label = np.argwhere(unknown)[0]
+        raise InputError(f"scores[{row}, {label}] is NaN: scores must be numbers")
+    w = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if w is not None and w.shape != y.shape[:1]:
+        raise InputError(f"sample_weight has shape {w.shape}: it must have ({len(y)},)")
+    if w is not None and not (np.isfinite(w) & (w >= 0)).all():
+        raise InputError("sample_weight must be finite and at least 0")
+    return y, s.astype(np.float64, copy=False), w, m
+
+
+def checked_targets(targets: ArrayLike, mask: Booleans | None = None) -> Booleans:
+    """Targets (n, c) of 0 and 1 as booleans; what is masked may be anything and becomes False."""
+    y = np.asarray(targets)
+    if y.ndim != 2 or y.dtype.kind not in "fiub":
+        raise InputError(
+            f"targets have shape {y.shape} and type {y.dtype}: they must be a 0/1 matrix (examples, labels)"
+        )
+    if mask is not None:
+        try:
+            mask = np.broadcast_to(mask, y.shape)
+        except ValueError:
+            raise InputError(f"mask has shape {mask.shape}: it must broadcast against {y.shape}") from None
+        y = np.where(mask, y, 0)
+    if y.dtype == bool:
+        return y
+    odd = (y != 0) & (y != 1)
+    if odd.any():
+        row, label = np.argwhere(odd)[0]
+        raise InputError(f"targets[{row}, {label}] is {y[row, label]}: targets must be 0 or 1")
+    return y.astype(bool)
+
+
+def checked_thresholds(thresholds: ArrayLike, labels: int) -> Floats:
+    """A threshold for all labels, or one for each."""
+    t = np.asarray(thresholds, np.float64)
+    if t.shape not in ((), (labels,)) or np.isnan(t).any():
+        raise InputError(
+            f"thresholds have shape {t.shape}: a number or one for each of {labels} labels is needed, none NaN"
+        )
+    return t
+
+
+def _mean(values: Floats, units: Floats | None) -> float:
+    return float(mean_over_units(NUMPY, values, units, "macro"))
+
+
+def _times(values: Floats, weight: Floats | None) -> Floats:
+    return values if weight is None else values * weight
+
+
+def _exist(counts: Counts, mask: Booleans | None) -> Floats | None:
+    return None if mask is None else (np.sum(counts, axis=0) > 0).astype(float)
+
+
+def _row_weights(by_row: Counts, weight: Floats | None, mask: Booleans | None) -> Floats | None:
+    seen = _exist(by_row, mask)
+    if seen is None:
+        return weight
+    return _times(seen, weight)
+
+
+def _drop_masked(
+    targets: Booleans,
+    scores: Floats,
+    weight: Floats | None,
+    mask: Booleans | None,
+    label: int,
+) -> tuple[Booleans, Floats, Floats | None]:
+    if mask is None:
+        return targets, scores, weight
+    seen = mask[:, label]
+    return targets[seen], scores[seen], None if weight is None else weight[seen]
+
+
+def _average_precisions(targets: Booleans, scores: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Of one label, plain and interpolated: sum over thresholds of (R_k - R_(k-1)) P_k.
+
+    P_k is the precision there; interpolated, it is the best precision at that recall or more.
+    """
+    order = np.argsort(-scores)
+    ordered = scores[order]
+    hits = targets[order] if weight is None else targets[order] * weight[order]
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
+    tp = np.cumsum(hits, dtype=np.float64)[ends]
+    predicted = (ends + 1.0) if weight is None else np.cumsum(weight[order])[ends]
+    if not len(tp) or tp[-1] == 0:
+        return 0.0, 0.0
+    precision = DIV(tp, predicted)
+    gained = np.diff(tp, prepend=0.0) / tp[-1]
+    best = np.maximum.accumulate(precision[::-1])[::-1]
+    return float(gained @ precision), float(gained @ best)
+
+
+def _row_rankings(
+    targets: Booleans,
+    scores: Floats,
+    weight: Floats | None,
+    mask: Booleans | None,
+) -> dict[str, float]:
+    """The metrics of each row's ranking of its labels, averaged over rows."""
+    n, c = targets.shape
+    seen = np.ones_like(targets) if mask is None else mask
+    s = np.where(seen, scores, -np.inf)
+    order = np.argsort(-s, axis=1, kind="stable")
+    ordered = np.take_along_axis(s, order, 1)
+    true = np.take_along_axis(targets, order, 1)
+    here = np.take_along_axis(seen, order, 1)
+    hits = np.cumsum(true, axis=1)
+    # The rank of a label counts all labels that score at least as much: that of the last of its equals.
+    last = np.broadcast_to(np.arange(c), (n, c)).copy()
+    equal = ordered[:, :-1] == ordered[:, 1:]
+    for j in range(c - 2, -1, -1):
+        last[:, j] = np.where(equal[:, j], last[:, j + 1], j)
+    at_least = last + 1
+    true_at_least = np.take_along_axis(hits, last, 1)
+    positives = hits[:, -1]
+    negatives = here.sum(axis=1) - positives
+    both = (positives > 0) & (negatives > 0)
+    lrap = DIV((true * (true_at_least / at_least)).sum(1), positives.astype(float))
+    pairs = (true * (at_least - true_at_least)).sum(1)
+    rows = weight if mask is None else _times(seen.any(axis=1).astype(float), weight)
+    result = {
+        "lrap": _mean(np.where(both, lrap, 1.0), rows),
+        "coverage_error": _mean((true * at_least).max(axis=1).astype(float), rows),
+        "ranking_loss": _mean(DIV(pairs, (positives * negatives).astype(float)), rows),
+    }
+    for k in PRECISION_AT:
+        taken = np.minimum(here.sum(axis=1), k).astype(float)
+        result[f"precision_at_{k}"] = _mean(DIV((true & here)[:, :k].sum(1), taken), rows)
+    return result
+
+
+def _calibration(
+    targets: Booleans,
+    scores: Floats,
+    weight: Floats | None,
+    mask: Booleans | None,
+) -> dict[str, float]:
+    """Brier score, and expected calibration error in equal bins, over all entries."""
+    entry_weight: Floats | None = None
+    if weight is not None:
+        entry_weight = np.broadcast_to(weight[:, None], targets.shape)
+    if mask is not None:
+        targets, scores = targets[mask], scores[mask]
+        entry_weight = None if entry_weight is None else entry_weight[mask]
+    if not scores.size or scores.min() < 0 or scores.max() > 1:
+        return {"brier": float("nan"), "ece": float("nan")}
+    w = None if entry_weight is None else entry_weight.ravel()
+    y, p = targets.ravel().astype(np.float64), scores.ravel()
+    bins = np.minimum((p * ECE_BINS).astype(int), ECE_BINS - 1)
+    gaps = np.bincount(bins, weights=_times(p - y, w), minlength=ECE_BINS)
+    return {
+        "brier": _mean((p - y) ** 2, w),
+        "ece": float(DIV(np.abs(gaps).sum(), p.size if w is None else w.sum())),
+    }

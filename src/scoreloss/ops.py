@@ -1,0 +1,81 @@
+"""What a framework must supply: a dozen functions. Everything else is arithmetic and broadcasting.
+
+``NUMPY`` is the reference; ``scoreloss.torch``, ``scoreloss.keras`` and ``scoreloss.jax`` have their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = Any
+"""An array or tensor of the framework at hand."""
+
+
+@dataclass(frozen=True)
+class Ops:
+    """The functions the losses are written in."""
+
+    widen: Callable[[Array], Array]
+    """To float32, or left as it is where it is wider."""
+    cast: Callable[[Array, Array], Array]
+    """``cast(x, like)``: a number, array or tensor in the float type of ``like``."""
+    sum: Callable[..., Array]
+    """``sum(x, axis, keepdims=False)``."""
+    where: Callable[[Array, Array, Array], Array]
+    clip: Callable[..., Array]
+    """``clip(x, low, high)``, either bound None."""
+    ones_like: Callable[[Array], Array]
+    stop_gradient: Callable[[Array], Array]
+    sigmoid: Callable[[Array], Array]
+    softplus: Callable[[Array], Array]
+    exp: Callable[[Array], Array]
+    log: Callable[[Array], Array]
+    sqrt: Callable[[Array], Array]
+    sin: Callable[[Array], Array]
+
+
+def _widen(x: Array) -> Array:
+    x = np.asarray(x)
+    return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
+
+
+def _softplus(x: Array) -> Array:
+    return np.logaddexp(x, 0)
+
+
+NUMPY = Ops(
+    widen=_widen,
+    cast=lambda x, like: np.asarray(x, like.dtype),
+    sum=lambda x, axis, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
+    where=np.where,
+    clip=np.clip,
+    ones_like=np.ones_like,
+    stop_gradient=lambda x: x,
+    sigmoid=lambda x: np.exp(-_softplus(-x)),
+    softplus=_softplus,
+    exp=np.exp,
+    log=np.log,
+    sqrt=np.sqrt,
+    sin=np.sin,
+)
+
+
+def logits_from(probabilities: Any) -> Any:
+    """log(p / (1 - p)), for those who have probabilities; p is held a float's epsilon away from 0 and 1.
+
+    A torch tensor stays one, with its gradient; everything else becomes a numpy array.
+
+    >>> float(logits_from(0.5))
+    0.0
+    """
+    if hasattr(probabilities, "logit"):
+        p = probabilities if probabilities.element_size() == 8 else probabilities.float()
+        return p.logit(eps=float(np.finfo(f"f{p.element_size()}").eps))
+    p = np.asarray(probabilities)
+    p = p if p.dtype in (np.float32, np.float64) else p.astype(np.float64)
+    p = np.clip(p, np.finfo(p.dtype).eps, 1 - np.finfo(p.dtype).eps)
+    return np.log(p / (1 - p))
