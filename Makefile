@@ -15,7 +15,7 @@ check: .venv/dev  ## What to run before every commit: lint, format, types, fast 
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -q -m "not slow"
+	$(BIN)/pytest -q -m "not slow" --hypothesis-profile=fast
 
 docs: .venv/docs  ## Build the documentation into site/
 	$(BIN)/mkdocs build --quiet --strict

@@ -66,7 +66,8 @@ def soft_counts(
     axis = AXES[average]
     if weight is None:
         here: Any = 1
-        total: Any = math.prod(targets.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,)))
+        n, c = targets.shape[-2:]
+        total: Any = n if axis == -2 else c if axis == -1 else n * c
         positives = targets
     else:
         here = weight

@@ -143,16 +143,20 @@ SCORES: dict[str, Score] = {
 
 def is_rational(score: Score) -> bool:
     """Whether a score divides without roots, so that it is defined on counts below zero."""
+    return _tried(score, 1.0)[1] <= {1}
+
+
+def has_tp_factor(score: Score) -> bool:
+    """Whether a score is 0 without true positives, whatever else: it says nothing of an empty label."""
+    return bool(_tried(score, 0.0)[0] == 0)
+
+
+def _tried(score: Score, tp: float) -> tuple[Number, set[float]]:
+    """A score at some counts, and the powers it divides by."""
     powers: set[float] = set()
 
     def div(num: Number, den: Number, power: float = 1) -> Number:
         powers.add(power)
-        return num / den**power
+        return num / den**power if den else 0.0
 
-    score(1.0, 2.0, 3.0, 5.0, div)
-    return powers <= {1}
-
-
-def has_tp_factor(score: Score) -> bool:
-    """Whether a score is 0 without true positives, whatever else: it cannot rank guesses on an empty label."""
-    return bool(score(0.0, 2.0, 3.0, 5.0, lambda num, den, power=1: num / den**power) == 0)
+    return score(tp, 2.0, 3.0, 5.0, div), powers

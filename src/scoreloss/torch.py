@@ -155,7 +155,7 @@ class MetricLoss(Loss):
         """What stands in for "predicted positive" (``hinge``: the mean of its two sides)."""
         on_positives: Tensor
         on_positives, on_negatives = self._kind.stand_in(OPS, _widen(logits), **self._knobs())
-        return (on_positives + on_negatives) / 2
+        return torch.div(on_positives + on_negatives, 2)
 
 
 class _SmoothScore(MetricLoss):
