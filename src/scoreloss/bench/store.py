@@ -60,6 +60,8 @@ class Store:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            raise InputError(f"{path} is a folder where a result belongs: move it away") from None
         except (ValueError, OSError) as problem:
             raise Damaged(f"{path}: {problem}") from problem
         if not isinstance(record, dict) or record.get("cell") != cell.describe():

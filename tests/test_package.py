@@ -1,0 +1,107 @@
+"""What importing costs, which way imports point, and which names are there."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import scoreloss
+
+ROOT = Path(scoreloss.__file__).parent
+FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn", "scipy", "river", "pandas", "transformers")
+
+LAYERS = [
+    ["scores", "counts", "checks"],
+    ["ops"],
+    ["surrogates", "metrics"],
+    ["losses", "thresholds", "split"],
+    ["torch"],
+    ["data.yeast"],
+    ["data"],
+    ["bench.plan"],
+    ["bench.train", "bench.decide", "bench.store", "bench.stats"],
+    ["bench.report"],
+    ["bench.run"],
+    ["bench"],
+    ["__init__"],
+    ["cli"],
+    ["__main__"],
+]
+"""A module may import from lines above its own, never from its own line or below."""
+
+
+def loaded_by(statement):
+    """The frameworks that a fresh interpreter has loaded after a statement."""
+    code = f"import sys\n{statement}\nprint(*[f for f in {FRAMEWORKS} if f in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def test_importing_the_package_loads_no_framework():
+    assert loaded_by("import scoreloss") == []
+
+
+def test_reading_yeast_loads_no_framework():
+    assert loaded_by("import scoreloss.data; scoreloss.data.load('yeast')") == []
+
+
+def test_that_a_framework_would_be_noticed():
+    assert loaded_by("import scoreloss.torch") == ["torch"]
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts = parts[:-1]
+    return ".".join(parts)
+
+
+def imports_of(path):
+    """The modules of this package that a file imports to run (not those for type checking alone)."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "scoreloss":
+            base = node.module.partition(".")[2]
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".strip(".")
+                known = {module_name(p) for p in ROOT.rglob("*.py")}
+                yield inner if inner in known else base or "__init__"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=module_name)
+def test_imports_point_backwards_only(path):
+    place = {name: row for row, names in enumerate(LAYERS) for name in names}
+    name = module_name(path)
+    assert name in place, f"put {name} into LAYERS"
+    for imported in imports_of(path):
+        assert place[imported] < place[name], f"{name} imports {imported}"
+
+
+def test_exported_names():
+    assert sorted(scoreloss.__all__) == sorted(
+        [
+            "SCORES",
+            "Dataset",
+            "Fixed",
+            "Global",
+            "PerLabel",
+            "__version__",
+            "evaluate",
+            "label_frequencies",
+            "logits_from",
+            "stratified_split",
+        ]
+    )
+    assert all(hasattr(scoreloss, name) for name in scoreloss.__all__)
+
+
+def test_a_missing_framework_is_one_clear_line():
+    code = "import sys; sys.modules['torch'] = None\nfrom scoreloss.cli import main\nsys.exit(main(['bench', 'yeast']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "scoreloss: scoreloss.torch needs PyTorch: pip install 'scoreloss[torch]'\n"
