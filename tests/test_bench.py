@@ -1,7 +1,9 @@
 """The benchmark as a person runs it: on the command line, in a folder, again and again."""
 
 import json
+import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -66,7 +68,7 @@ def test_test_labels_decide_nothing(yeast):
         result = train_pack(dataset, packs(planned)[0], {0: split_for(dataset, 0)})[planned[0]]
         found.append(
             {
-                rule: (r["thresholds"], r["epoch"], r["validation_weighted_f1"])
+                rule: (r["fitted"], r["epoch"], r["validation_weighted_f1"])
                 for rule, r in result["rules"].items()
             }
         )
@@ -108,7 +110,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path, capsys):
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", "half", "digit", "binary"])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "[" * 200_000, "half", "digit", "binary"])
 def test_a_damaged_cell_is_said_and_trained_again(tmp_path, capsys, damage):
     bench(capsys, tmp_path)
     path = sorted((tmp_path / "cells").iterdir())[1]
@@ -134,9 +136,32 @@ def test_a_folder_in_the_place_of_a_cell_is_said_before_anything_is_trained(tmp_
     path = sorted((tmp_path / "cells").iterdir())[1]
     path.unlink()
     path.mkdir()
-    status, out, err = bench(capsys, tmp_path)
+    status, out, err = bench(capsys, tmp_path, "--force")
     assert (status, out) == (2, "")
-    assert err == f"scoreloss: {path} is a folder where a result belongs: move it away\n"
+    assert err == f"scoreloss: {path} is a folder where a file belongs: move it away\n"
+
+
+def test_a_run_that_diverges_is_left_out_and_said(tmp_path, capsys):
+    wild = ["--lr", "1e17", "--head", "mlp"]
+    status, out, err = bench(capsys, tmp_path, "--losses", "bce,unbounded_f1", *wild)
+    assert status == 0
+    assert "unbounded_f1 with seed 1 diverged and is left out: a lower learning rate may help" in err
+    assert "unbounded_f1" not in out
+    assert "unbounded_f1 with seed 0" in (tmp_path / "report.html").read_text()
+    assert len(list((tmp_path / "cells").iterdir())) == 4
+    status, out, err = bench(capsys, tmp_path, "--losses", "unbounded_f1", *wild)
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1] == "scoreloss: all runs diverged: a lower learning rate may help"
+
+
+def test_output_that_cannot_show_a_sign_or_is_cut_short_is_no_traceback(tmp_path):
+    bench_done = run_command(tmp_path, *QUICK)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(bench_done, capture_output=True, text=True, env=environment)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "weighted F1" in done.stdout
+    cut = subprocess.run(f"{shlex.join(bench_done)} | head -1", shell=True, capture_output=True, text=True)
+    assert cut.stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -206,7 +231,7 @@ def test_names_are_escaped_in_the_report(yeast):
     ]
     planned = [Cell("<i>", "h", "bce", 0, Settings())]
     other = data.Dataset("<i>", yeast.inputs, yeast.targets, yeast.labels, yeast.splits)
-    page = report.html(other, rows, planned, {planned[0]: {"seconds": 1.0}})
+    page = report.html(other, rows, planned, {planned[0]: {"seconds": 1.0, "diverged": False}})
     assert "<b>bad" not in page
     assert "<i>" not in page
 
@@ -280,7 +305,7 @@ def test_stopping_by_hand_is_one_line(tmp_path):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert err.rstrip().endswith("stopped; the cells that were finished are kept")
+    assert err.rstrip().endswith("stopped; finished runs are kept, the others are trained next time")
     assert out == ""
 
 

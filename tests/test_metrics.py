@@ -114,6 +114,20 @@ def test_a_single_masked_entry_leaves_its_row_and_its_label():
     assert actual["samples_recall"] == pytest.approx((1 / 2 + 1) / 2)
 
 
+def test_a_masked_entry_is_below_a_score_of_minus_infinity():
+    s = np.array([[-np.inf, 3.0, 7.0]])
+    masked = sl.evaluate([[1, 0, 0]], s, mask=[[1, 1, 0]])
+    sliced = sl.evaluate([[1, 0]], s[:, :2])
+    for name in ("lrap", "coverage_error", "ranking_loss", "precision_at_1"):
+        assert masked[name] == sliced[name], name
+
+
+def test_a_label_is_there_where_only_examples_without_weight_have_it():
+    y, s, mask = [[1, 1], [1, 0]], [[0.9, 0.9], [0.9, 0.9]], [[True, False], [True, True]]
+    weighted = sl.evaluate(y, s, mask=mask, sample_weight=[1, 0])
+    assert weighted["macro_f1"] == 0.5
+
+
 def test_a_threshold_for_each_label_and_at_or_above_is_positive():
     y, s = [[1, 0], [1, 1]], [[0.3, 0.8], [0.29, 0.9]]
     assert sl.evaluate(y, s, [0.3, 0.9])["micro_f1"] == pytest.approx(2 * 2 / (2 * 2 + 1))
@@ -146,6 +160,7 @@ def test_label_frequencies_are_smoothed():
         (([[1, np.nan]], [[0.1, 0.2]]), r"targets\[0, 1\] is nan"),
         (([[1, 0]], [[0.1, 0.2, 0.3]]), r"scores have shape \(1, 3\): the targets have \(1, 2\)"),
         (([1, 0], [0.1, 0.2]), r"targets have shape \(2,\)"),
+        ((np.zeros((0, 3)), np.zeros((0, 3))), "there must be an example and a label"),
         (([[1, 0]], [["a", "b"]]), "scores are of type"),
         (([[1, 0]], [[0.1, 0.2]], [0.5] * 3), r"thresholds have shape \(3,\)"),
     ],

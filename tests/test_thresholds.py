@@ -104,7 +104,19 @@ def test_one_example_is_enough():
     assert sl.PerLabel().fit([[1, 1]], [[0.4, 0.2]]).thresholds_.tolist() == [0.4, 0.2]
 
 
+def test_rules_and_evaluate_compare_alike():
+    s = np.array([[0.7]], np.float32)
+    assert sl.Fixed(0.7).predict(s)[0, 0] == bool(sl.evaluate([[1]], s, 0.7)["micro_f1"])
+    assert sl.Global().fit([[1]], s).predict(s).all()
+
+
 def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="scores contain inf"):
+        sl.Global().fit([[0], [0]], [[np.inf], [1.0]])
+    with pytest.raises(ValueError, match="is not fitted"):
+        sl.PerLabel().predict([[0.5]])
+    with pytest.raises(ValueError, match="threshold is None"):
+        sl.Fixed(None)
     with pytest.raises(ValueError, match=r"score is 'f2': .*f1"):
         sl.Global("f2")
     with pytest.raises(ValueError, match=r"average is None: .*macro"):

@@ -1,7 +1,9 @@
 """The losses in PyTorch against the paper's listing, plain loops, and finite differences."""
 
+import copy
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -492,6 +494,50 @@ def test_weights_are_a_tenth_of_the_usual_and_seeded():
     assert torch.equal(head.weight, again.weight)
 
 
+@pytest.mark.parametrize(
+    "loss",
+    [MetricLoss(surrogate="amplify", scale=0.1), SigmoidF1(offset=2e6), SigmoidF1(slope=1e-7)],
+    ids=repr,
+)
+def test_a_surrogate_that_cannot_say_the_frequencies_leaves_it_to_its_scores(loss):
+    head = nn.Linear(8, 2).double()
+    start_at_priors(head, [0.01, 0.6], loss)
+    z = head.bias.detach()
+    np.testing.assert_allclose(loss.scores(z), [0.01, 0.6], rtol=1e-6)
+    assert torch.autograd.functional.jacobian(lambda x: loss.surrogate(x).sum(), z).min() > 0
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_can_be_copied_and_pickled(name):
+    z, y = batch()
+    loss = LOSSES[name]()
+    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
+        torch.testing.assert_close(other(z, y), loss(z, y))
+
+
+def test_a_surrogate_with_a_support_is_0_and_1_outside():
+    loss = MetricLoss(surrogate="cdf", prior="raised_cosine")
+    assert loss.surrogate(torch.tensor([[-3.0, 3.0]])).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("score", ["npv", "markedness", "gmean", "mcc"])
+def test_what_rounding_leaves_of_a_count_is_not_amplified(score):
+    n = 65536
+    z = (16 + 0.5 * torch.randn(n, 1, generator=torch.Generator().manual_seed(0))).requires_grad_()
+    y = torch.zeros(n, 1)
+    y[0] = 1
+    loss = MetricLoss(score)(z, y)
+    (gradient,) = torch.autograd.grad(loss, z)
+    assert 0 <= loss <= 2
+    assert gradient.abs().sum() < 1
+
+
+def test_no_examples_give_no_nan():
+    z = torch.zeros(0, 3)
+    assert all(torch.isfinite(make()(z, z)) for make in LOSSES.values())
+    assert all(torch.isfinite(MetricLoss(average=a)(z, z)).all() for a in AVERAGES)
+
+
 def test_logits_from_probabilities():
     z = torch.linspace(-9, 9, 7, requires_grad=True)
     torch.testing.assert_close(sl.logits_from(torch.sigmoid(z)), z, rtol=1e-4, atol=1e-4)
@@ -532,6 +578,21 @@ BAD = [
     (lambda: MetricLoss("precision", surrogate="hinge"), "bounds only f1, fbeta, jaccard and recall"),
     (lambda: MetricLoss(surrogate="cdf", prior="beta"), "prior is 'beta'"),
     (lambda: MetricLoss(surrogate="amplify", scale=0), "scale is 0"),
+    (lambda: MetricLoss("mcc", smoothing=1.0), "smoothing is 1: score mcc divides by a root"),
+    (lambda: SigmoidF1(slope="a"), "slope is 'a': it must be a number"),
+    (lambda: SigmoidF1(offset=nn.Parameter(torch.zeros(2))), "offset requires a gradient"),
+    (lambda: SigmoidF1(slope=torch.ones(4, 2)), "it must be a number, or a vector"),
+    (
+        lambda: SigmoidF1(slope=[1.0, 2.0])(torch.zeros(4, 3), torch.zeros(4, 3)),
+        "slope has 2 numbers: the logits have 3 labels",
+    ),
+    (lambda: BCE(pos_weight="a"), "pos_weight is 'a'"),
+    (lambda: BCE(pos_weight=[1.0, -2.0]), "its numbers must be at least 0"),
+    (lambda: Focal(gamma=math.inf), "gamma is inf"),
+    (lambda: BCE()(torch.zeros(3, 2), [[0, 1]]), "targets must be a torch.Tensor: it is a list"),
+    (lambda: BCE()(torch.zeros(3, 2), torch.zeros(3, 2), mask=[True]), "mask must be a torch.Tensor"),
+    (lambda: start_at_priors(nn.Linear(2, 2), [[0.5, 0.5]]), r"frequencies have shape \(1, 2\)"),
+    (lambda: start_at_priors(nn.Linear(2, 1), [0.5], nn.BCELoss()), "it must be a loss of scoreloss.torch"),
     (lambda: MetricLoss(lambda tp: tp), "score <lambda> fails on plain numbers"),
     (lambda: Focal(gamma=-1), "gamma is -1"),
     (lambda: Asymmetric(clip=-0.1), "clip is -0.1"),

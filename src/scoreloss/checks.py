@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Booleans = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 
 
 class InputError(ValueError):
@@ -23,8 +30,70 @@ def one_of(argument: str, value: Any, allowed: Iterable[Any]) -> None:
 
 def number_from(argument: str, value: Any, low: float, *, strict: bool = False) -> None:
     """Refuse what is not a finite number of at least ``low`` (above it if ``strict``)."""
-    real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    real = isinstance(value, Real) and not isinstance(value, bool)
     inside = real and (value > low if strict else value >= low)
-    if not inside or value == float("inf"):
+    if not inside or not np.isfinite(value):
         bound = f"above {low:g}" if strict else f"at least {low:g}"
         raise InputError(f"{argument} is {value!r}: it must be a number {bound}")
+
+
+def checked(
+    targets: ArrayLike,
+    scores: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+) -> tuple[Booleans, Floats, Floats | None, Booleans | None]:
+    """Targets as booleans, scores and weights as float64, the mask in full; or an ``InputError``."""
+    m = None if mask is None else np.asarray(mask, bool)
+    s = np.asarray(scores)
+    if s.dtype.kind not in "fiub":
+        raise InputError(f"scores are of type {s.dtype}: they must be numbers")
+    y = checked_targets(targets, m)
+    if y.shape != s.shape:
+        raise InputError(f"scores have shape {s.shape}: the targets have {y.shape}")
+    if m is not None:
+        m = np.broadcast_to(m, y.shape)
+    unknown = np.isnan(s) if m is None else np.isnan(s) & m
+    if unknown.any():
+        row, label = np.argwhere(unknown)[0]
+        raise InputError(f"scores[{row}, {label}] is NaN: scores must be numbers")
+    w = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if w is not None and w.shape != y.shape[:1]:
+        raise InputError(f"sample_weight has shape {w.shape}: it must have ({len(y)},)")
+    if w is not None and not (np.isfinite(w) & (w >= 0)).all():
+        raise InputError("sample_weight must be finite and at least 0")
+    return y, s.astype(np.float64, copy=False), w, m
+
+
+def checked_targets(targets: ArrayLike, mask: Booleans | None = None) -> Booleans:
+    """Targets (n, c) of 0 and 1 as booleans; what is masked may be anything and becomes False."""
+    y = np.asarray(targets)
+    if y.ndim != 2 or y.dtype.kind not in "fiub":
+        raise InputError(
+            f"targets have shape {y.shape} and type {y.dtype}: they must be a 0/1 matrix (examples, labels)"
+        )
+    if not y.size:
+        raise InputError(f"targets have shape {y.shape}: there must be an example and a label")
+    if mask is not None:
+        try:
+            mask = np.broadcast_to(mask, y.shape)
+        except ValueError:
+            raise InputError(f"mask has shape {mask.shape}: it must broadcast against {y.shape}") from None
+        y = np.where(mask, y, 0)
+    if y.dtype == bool:
+        return y
+    odd = (y != 0) & (y != 1)
+    if odd.any():
+        row, label = np.argwhere(odd)[0]
+        raise InputError(f"targets[{row}, {label}] is {y[row, label]}: targets must be 0 or 1")
+    return y.astype(bool)
+
+
+def checked_thresholds(thresholds: ArrayLike, labels: int) -> Floats:
+    """A threshold for all labels, or one for each."""
+    t = np.asarray(thresholds, np.float64)
+    if t.shape not in ((), (labels,)) or np.isnan(t).any():
+        raise InputError(
+            f"thresholds have shape {t.shape}: a number or one for each of {labels} labels is needed, none NaN"
+        )
+    return t

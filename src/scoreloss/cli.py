@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -15,16 +17,27 @@ from scoreloss.checks import InputError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0, or 2 where the input was wrong."""
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
     except (InputError, ImportError) as problem:
         print(f"scoreloss: {problem}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as problem:
-        print(f"scoreloss: {problem.filename}: {problem.strerror}", file=sys.stderr)
+        where = f"{problem.filename}: " if problem.filename else ""
+        print(f"scoreloss: {where}{problem.strerror or problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\nscoreloss: stopped; the cells that were finished are kept", file=sys.stderr)
+        print(
+            "\nscoreloss: stopped; finished runs are kept, the others are trained next time", file=sys.stderr
+        )
         return 130
 
 
@@ -40,18 +53,33 @@ def _parser() -> argparse.ArgumentParser:
         help="compare losses and threshold rules on a dataset",
         description="Compare losses and threshold rules on a dataset: every loss with every seed, trained together, "
         "judged under every rule. Writes one JSON file a cell and report.html; what is there is not trained again.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     bench.add_argument("dataset", metavar="DATASET", help="yeast")
     bench.add_argument("--losses", metavar="A,B,...", help="names of losses (default: the paper's five)")
-    bench.add_argument("--seeds", type=int, default=5, metavar="N", help="how many")
-    bench.add_argument("--head", default="mlp", metavar="HEAD", help="linear, or mlp (256 hidden units)")
-    bench.add_argument("--epochs", type=int, default=60, metavar="N", help="at most so many")
-    bench.add_argument("--batch-size", type=int, default=256, metavar="N", help="examples a step")
-    bench.add_argument("--lr", type=float, default=0.003, metavar="X", help="learning rate")
-    bench.add_argument("--weight-decay", type=float, default=0.0, metavar="X", help="decoupled")
+    bench.add_argument("--seeds", type=int, default=5, metavar="N", help="how many (default: %(default)s)")
     bench.add_argument(
-        "--init", default="priors", metavar="WAY", help="start of the heads: priors or default"
+        "--head",
+        default="mlp",
+        metavar="HEAD",
+        help="linear, or mlp with 256 hidden units (default: %(default)s)",
+    )
+    bench.add_argument(
+        "--epochs", type=int, default=60, metavar="N", help="at most so many (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--batch-size", type=int, default=256, metavar="N", help="examples a step (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--lr", type=float, default=0.003, metavar="X", help="learning rate (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--weight-decay", type=float, default=0.0, metavar="X", help="decoupled (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--init",
+        default="priors",
+        metavar="WAY",
+        help="start of the heads: priors, or default for torch's own (default: %(default)s)",
     )
     bench.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of the results (default: runs/DATASET)"
@@ -110,8 +138,7 @@ class _Progress:
     def __init__(self) -> None:
         self._open_line = False
 
-    def say(self, line: str) -> None:
-        counting = line.startswith("epoch")
+    def say(self, line: str, *, counting: bool = False) -> None:
         if counting and sys.stderr.isatty():
             print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
             self._open_line = True

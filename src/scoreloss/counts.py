@@ -55,33 +55,35 @@ def soft_counts(
     targets: Array,
     weight: Array | None,
     average: str | None,
-    floor: Callable[[Array], Array],
-) -> Counts:
-    """Counts of the unit that ``average`` implies, from stand-ins for "predicted positive".
+    *,
+    bounded: bool,
+) -> tuple[Counts, Array]:
+    """Counts of the unit that ``average`` implies, from stand-ins for "predicted positive", and its positives.
 
-    Most surrogates stand in alike for both sides, and pass one array twice. ``floor`` takes back what rounding
-    leaves of a tn that is 0: it is the one count that is also a divisor on its own. ``weight`` has the shape of
-    the targets.
+    Most surrogates stand in alike for both sides, and pass one array twice. ``weight`` has the shape of the
+    targets. A ``bounded`` tn of which only rounding is left is 0: it is the one count that scores divide by
+    alone.
     """
     axis = AXES[average]
     if weight is None:
-        here: Any = 1
         n, c = targets.shape[-2:]
         total: Any = n if axis == -2 else c if axis == -1 else n * c
-        positives = targets
+        positives, everything = targets, on_positives
     else:
-        here = weight
         total = ops.sum(weight, axis)
-        positives = targets * weight
+        positives, everything = targets * weight, on_positives * weight
     tp = ops.sum(on_positives * positives, axis)
-    if on_negatives is not on_positives:
-        predicted = tp + ops.sum(on_negatives * (here - positives), axis)
-    elif weight is None:
-        predicted = ops.sum(on_positives, axis)
+    if on_negatives is on_positives:
+        predicted = ops.sum(everything, axis)
     else:
-        predicted = ops.sum(on_positives * weight, axis)
-    counts = from_sums(tp, predicted, ops.sum(positives, axis), total)
-    return counts._replace(tn=floor(counts.tn))
+        negatives = (1 if weight is None else weight) - positives
+        predicted = tp + ops.sum(on_negatives * negatives, axis)
+    true = ops.sum(positives, axis)
+    counts = from_sums(tp, predicted, true, total)
+    if bounded:
+        tn = ops.where(counts.tn > ops.epsilon(tp) * total, counts.tn, 0.0)
+        counts = counts._replace(tn=tn)
+    return counts, true
 
 
 def division(ops: Ops, *, smoothing: float = 0.0, least: float | None = None) -> Div:
@@ -122,6 +124,11 @@ def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str |
     """
     if average == "micro" or average is None:
         return values if units is None else ops.where(units > 0, values, 0.0)
-    if units is None:
-        return ops.sum(values, -1) / values.shape[-1]
-    return division(ops)(ops.sum(values * units, -1), ops.sum(ops.ones_like(values) * units, -1))
+    return weighted_mean(ops, values, units)
+
+
+def weighted_mean(ops: Ops, values: Array, weights: Array | None) -> Array:
+    """The mean over the last axis; 0 where nothing has weight."""
+    if weights is None:
+        return ops.sum(values, -1) / max(values.shape[-1], 1)
+    return division(ops)(ops.sum(values * weights, -1), ops.sum(ops.ones_like(values) * weights, -1))

@@ -13,13 +13,14 @@ from typing import Any
 from scoreloss.checks import InputError, number_from, one_of
 from scoreloss.counts import (
     AXES,
+    NOTHING,
     division,
     mean_over_units,
     soft_counts,
     unit_weights,
 )
 from scoreloss.ops import Array, Ops
-from scoreloss.scores import SCORES, Score, has_tp_factor
+from scoreloss.scores import SCORES, Score, has_tp_factor, is_rational
 from scoreloss.surrogates import SURROGATES, check_bounds, knobs_of
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -52,18 +53,12 @@ def metric_loss(
     formula = SCORES[score] if isinstance(score, str) else score
     kind = SURROGATES[surrogate]
     logits, targets, mask, weight = prepare(ops, logits, targets, mask, weight)
-    counts = soft_counts(
-        ops,
-        *kind.stand_in(ops, logits, **knobs),
-        targets,
-        weight,
-        average,
-        floor=(lambda x: ops.clip(x, 0.0, None)) if kind.bounded else (lambda x: x),
+    counts, true = soft_counts(
+        ops, *kind.stand_in(ops, logits, **knobs), targets, weight, average, bounded=kind.bounded
     )
     div = division(ops, smoothing=smoothing, least=None if kind.bounded else LEAST_DENOMINATOR)
     losses = 1 - formula(*counts, div)
     units = unit_weights(ops, mask, weight, average)
-    true = counts.tp + counts.fn
     if empty != "zero" and has_tp_factor(formula):
         losses = ops.where(true > 0, losses, 0.0)
         if empty == "skip":
@@ -136,7 +131,7 @@ def asymmetric(
     z, y, mask, weight = prepare(ops, logits, targets, mask, weight)
     off = ops.sigmoid(-z)  # 1 - p
     if clip:
-        q = ops.clip(off + clip, None, 1.0)
+        q = ops.clip(off + clip, NOTHING, 1.0)
         log_q = ops.log(q)
     else:
         q, log_q = off, -ops.softplus(z)
@@ -181,7 +176,7 @@ def reduce_entries(ops: Ops, entries: Array, weight: Array | None, reduction: st
     if reduction == "sum":
         return total
     if weight is None:
-        return total / (entries.shape[-2] * entries.shape[-1])
+        return total / max(entries.shape[-2] * entries.shape[-1], 1)
     return division(ops)(total, ops.sum(weight, (-2, -1)))
 
 
@@ -207,6 +202,11 @@ def check_metric(
         raise InputError(
             f"score {name} fails on plain numbers ({problem}): it must be a function of (tp, fp, fn, tn, div)"
         ) from problem
+    if smoothing and not is_rational(formula):
+        raise InputError(
+            f"smoothing is {smoothing:g}: score {name} divides by a root, where smoothing would reward a "
+            "constant prediction; it must be 0"
+        )
     all_knobs = knobs_of(surrogate, knobs)
     check_bounds(formula, name, surrogate)
     return all_knobs

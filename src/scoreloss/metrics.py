@@ -7,21 +7,17 @@ Names are scikit-learn's. The paper swaps two of them: its "macro F1" is ``micro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from scoreloss import scores
-from scoreloss.checks import InputError
-from scoreloss.counts import Counts, division, from_sums, mean_over_units
+from scoreloss.checks import Booleans, Floats, checked, checked_targets, checked_thresholds
+from scoreloss.counts import Counts, weighted_mean
+from scoreloss.hard import DIV, hard_counts
 from scoreloss.ops import NUMPY
 
-Booleans = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-
-DIV = division(NUMPY)
 AVERAGED = {
     "f1": scores.f1,
     "precision": scores.precision,
@@ -30,7 +26,6 @@ AVERAGED = {
 }
 PRECISION_AT = (1, 3, 5)
 ECE_BINS = 15
-ROUNDING = 1e-12
 
 
 def evaluate(
@@ -72,9 +67,9 @@ def decision_metrics(
     by_label = hard_counts(targets, predicted, weight, mask, axis=0)
     by_row = hard_counts(targets, predicted, None, mask, axis=1)
     pooled = Counts(*(count.sum() for count in by_label))
-    labels = _exist(by_label, mask)
+    labels = None if mask is None else mask.any(axis=0).astype(float)
     support = by_label.tp + by_label.fn
-    rows = _row_weights(by_row, weight, mask)
+    rows = _row_weights(weight, mask)
     for name, score in AVERAGED.items():
         of_labels = score(*by_label, DIV)
         result[f"micro_{name}"] = float(score(*pooled, DIV))
@@ -121,126 +116,23 @@ def ranking_metrics(
     return result
 
 
-def hard_counts(
-    targets: Booleans,
-    predicted: Booleans,
-    weight: Floats | None,
-    mask: Booleans | None,
-    axis: int,
-) -> Counts:
-    """The confusion matrix of each label (axis 0) or row (axis 1)."""
-    if mask is not None:
-        targets, predicted = targets & mask, predicted & mask
-
-    def total(entries: Booleans) -> Floats:
-        if weight is not None and axis == 0:
-            return np.asarray(weight @ entries)
-        sums = np.count_nonzero(entries, axis=axis).astype(np.float64)
-        return _times(sums, weight)
-
-    everything = total(np.ones_like(targets) if mask is None else mask)
-    return from_sums(
-        total(targets & predicted),
-        total(predicted),
-        total(targets),
-        everything,
-        rounding_off(weight, everything),
-    )
-
-
-def rounding_off(weight: Floats | None, total: Floats) -> Callable[[Floats], Floats]:
-    """What makes a difference of weighted sums 0 where only rounding is left of it.
-
-    A score with a root in its denominator would take the rest for a count.
-    """
-    if weight is None:
-        return lambda count: count
-    return lambda count: np.where(count <= ROUNDING * total, 0.0, count)
-
-
 def label_frequencies(targets: ArrayLike) -> Floats:
     """(P + 1) / (n + 2) for each label: its share of positives, smoothed so that it is never 0 or 1."""
     y = checked_targets(targets)
     return np.asarray((np.count_nonzero(y, axis=0) + 1) / (len(y) + 2))
 
 
-def checked(
-    targets: ArrayLike,
-    scores: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-) -> tuple[Booleans, Floats, Floats | None, Booleans | None]:
-    """Targets as booleans, scores and weights as float64, the mask in full; or an ``InputError``."""
-    m = None if mask is None else np.asarray(mask, bool)
-    s = np.asarray(scores)
-    if s.dtype.kind not in "fiub":
-        raise InputError(f"scores are of type {s.dtype}: they must be numbers")
-    y = checked_targets(targets, m)
-    if y.shape != s.shape:
-        raise InputError(f"scores have shape {s.shape}: the targets have {y.shape}")
-    if m is not None:
-        m = np.broadcast_to(m, y.shape)
-    unknown = np.isnan(s) if m is None else np.isnan(s) & m
-    if unknown.any():
-        row, label = np.argwhere(unknown)[0]
-        raise InputError(f"scores[{row}, {label}] is NaN: scores must be numbers")
-    w = None if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if w is not None and w.shape != y.shape[:1]:
-        raise InputError(f"sample_weight has shape {w.shape}: it must have ({len(y)},)")
-    if w is not None and not (np.isfinite(w) & (w >= 0)).all():
-        raise InputError("sample_weight must be finite and at least 0")
-    return y, s.astype(np.float64, copy=False), w, m
-
-
-def checked_targets(targets: ArrayLike, mask: Booleans | None = None) -> Booleans:
-    """Targets (n, c) of 0 and 1 as booleans; what is masked may be anything and becomes False."""
-    y = np.asarray(targets)
-    if y.ndim != 2 or y.dtype.kind not in "fiub":
-        raise InputError(
-            f"targets have shape {y.shape} and type {y.dtype}: they must be a 0/1 matrix (examples, labels)"
-        )
-    if mask is not None:
-        try:
-            mask = np.broadcast_to(mask, y.shape)
-        except ValueError:
-            raise InputError(f"mask has shape {mask.shape}: it must broadcast against {y.shape}") from None
-        y = np.where(mask, y, 0)
-    if y.dtype == bool:
-        return y
-    odd = (y != 0) & (y != 1)
-    if odd.any():
-        row, label = np.argwhere(odd)[0]
-        raise InputError(f"targets[{row}, {label}] is {y[row, label]}: targets must be 0 or 1")
-    return y.astype(bool)
-
-
-def checked_thresholds(thresholds: ArrayLike, labels: int) -> Floats:
-    """A threshold for all labels, or one for each."""
-    t = np.asarray(thresholds, np.float64)
-    if t.shape not in ((), (labels,)) or np.isnan(t).any():
-        raise InputError(
-            f"thresholds have shape {t.shape}: a number or one for each of {labels} labels is needed, none NaN"
-        )
-    return t
-
-
 def _mean(values: Floats, units: Floats | None) -> float:
-    return float(mean_over_units(NUMPY, values, units, "macro"))
+    return float(weighted_mean(NUMPY, values, units))
 
 
 def _times(values: Floats, weight: Floats | None) -> Floats:
     return values if weight is None else values * weight
 
 
-def _exist(counts: Counts, mask: Booleans | None) -> Floats | None:
-    return None if mask is None else (np.sum(counts, axis=0) > 0).astype(float)
-
-
-def _row_weights(by_row: Counts, weight: Floats | None, mask: Booleans | None) -> Floats | None:
-    seen = _exist(by_row, mask)
-    if seen is None:
-        return weight
-    return _times(seen, weight)
+def _row_weights(weight: Floats | None, mask: Booleans | None) -> Floats | None:
+    """A row counts with its weight, and not at all where all of it is masked."""
+    return weight if mask is None else _times(mask.any(axis=1).astype(float), weight)
 
 
 def _drop_masked(
@@ -284,15 +176,17 @@ def _row_rankings(
     """The metrics of each row's ranking of its labels, averaged over rows."""
     n, c = targets.shape
     seen = np.ones_like(targets) if mask is None else mask
-    s = np.where(seen, scores, -np.inf)
-    order = np.argsort(-s, axis=1, kind="stable")
-    ordered = np.take_along_axis(s, order, 1)
+    if mask is None:
+        order = np.argsort(-scores, axis=1, kind="stable")
+    else:
+        order = np.lexsort((-scores, ~mask), axis=1)
+    ordered = np.take_along_axis(scores, order, 1)
     true = np.take_along_axis(targets, order, 1)
     here = np.take_along_axis(seen, order, 1)
     hits = np.cumsum(true, axis=1)
     # The rank of a label counts all labels that score at least as much: that of the last of its equals.
     last = np.broadcast_to(np.arange(c), (n, c)).copy()
-    equal = ordered[:, :-1] == ordered[:, 1:]
+    equal = (ordered[:, :-1] == ordered[:, 1:]) & here[:, 1:]
     for j in range(c - 2, -1, -1):
         last[:, j] = np.where(equal[:, j], last[:, j + 1], j)
     at_least = last + 1
@@ -302,7 +196,7 @@ def _row_rankings(
     both = (positives > 0) & (negatives > 0)
     lrap = DIV((true * (true_at_least / at_least)).sum(1), positives.astype(float))
     pairs = (true * (at_least - true_at_least)).sum(1)
-    rows = weight if mask is None else _times(seen.any(axis=1).astype(float), weight)
+    rows = _row_weights(weight, mask)
     result = {
         "lrap": _mean(np.where(both, lrap, 1.0), rows),
         "coverage_error": _mean((true * at_least).max(axis=1).astype(float), rows),

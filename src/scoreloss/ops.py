@@ -28,6 +28,8 @@ class Ops:
     where: Callable[[Array, Array, Array], Array]
     clip: Callable[..., Array]
     """``clip(x, low, high)``, either bound None."""
+    epsilon: Callable[[Array], float]
+    """The relative rounding of the float type of an array."""
     ones_like: Callable[[Array], Array]
     stop_gradient: Callable[[Array], Array]
     sigmoid: Callable[[Array], Array]
@@ -53,6 +55,7 @@ NUMPY = Ops(
     sum=lambda x, axis, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
     where=np.where,
     clip=np.clip,
+    epsilon=lambda x: float(np.finfo(x.dtype).eps),
     ones_like=np.ones_like,
     stop_gradient=lambda x: x,
     sigmoid=lambda x: np.exp(-_softplus(-x)),

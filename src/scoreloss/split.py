@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scoreloss.checks import InputError
-from scoreloss.metrics import checked_targets
+from scoreloss.checks import InputError, checked_targets
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -63,18 +63,21 @@ def cdf(
     p = ops.sigmoid(z)
     if prior == "uniform":
         return p, p
-    u = ops.clip((p - mu) / delta, -1.0, 1.0)
-    s = 0.5 * (1 + u + ops.sin(math.pi * u) / math.pi)
+    u = (p - mu) / delta
+    inside = ops.clip(u, -1.0, 1.0)
+    s = 0.5 * (1 + inside + ops.sin(math.pi * inside) / math.pi)
+    s = ops.where(u > -1, ops.where(u < 1, s, 1.0), 0.0)  # sin(pi) is not quite 0
     return s, s
 
 
 def _check_sigmoid(slope: Any, offset: Any) -> None:
-    if not bool(np.all((_plain(slope) > 0) & np.isfinite(_plain(slope)))):
+    slopes, offsets = _plain("slope", slope), _plain("offset", offset)
+    if not bool(np.all((slopes > 0) & np.isfinite(slopes))):
         raise InputError(
-            f"slope is {_show(slope)}: it must be finite and above 0 (a negative slope inverts predictions)"
+            f"slope is {_show(slopes)}: it must be finite and above 0 (a negative slope inverts predictions)"
         )
-    if not bool(np.all(np.isfinite(_plain(offset)))):
-        raise InputError(f"offset is {_show(offset)}: it must be finite")
+    if not bool(np.all(np.isfinite(offsets))):
+        raise InputError(f"offset is {_show(offsets)}: it must be finite")
 
 
 def _check_amplify(scale: Any) -> None:
@@ -157,9 +160,9 @@ def logits_where(
     values: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The logits where a function that rises with the logit takes the values, by bisection."""
-    low = np.full(values.shape, -1e6)
-    high = np.full(values.shape, 1e6)
-    for _ in range(110):
+    low = np.full(values.shape, -1e12)
+    high = np.full(values.shape, 1e12)
+    for _ in range(140):
         middle = (low + high) / 2
         below = rises(middle) < values
         low = np.where(below, middle, low)
@@ -171,11 +174,16 @@ def _is(knob: Any, neutral: float) -> bool:
     return isinstance(knob, (int, float)) and knob == neutral
 
 
-def _plain(knob: Any) -> NDArray[np.float64]:
-    if hasattr(knob, "detach"):
-        knob = knob.detach().cpu()
-    return np.asarray(knob, np.float64)
+def _plain(name: str, knob: Any) -> NDArray[np.float64]:
+    if getattr(knob, "requires_grad", False):
+        raise InputError(f"{name} requires a gradient: only fixed slopes and offsets are supported")
+    if hasattr(knob, "cpu"):
+        knob = knob.cpu()
+    try:
+        return np.asarray(knob, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {knob!r}: it must be a number, or one for each label") from None
 
 
-def _show(knob: Any) -> str:
-    return np.array2string(_plain(knob), threshold=6, separator=", ")
+def _show(knob: NDArray[np.float64]) -> str:
+    return np.array2string(knob, threshold=6, separator=", ")

@@ -7,21 +7,18 @@ judged on, nor on those that trained the scores.
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scoreloss.checks import InputError, number_from, one_of
-from scoreloss.counts import AXES, division, from_sums
-from scoreloss.metrics import checked, rounding_off
-from scoreloss.ops import NUMPY
+from scoreloss.checks import Booleans, Floats, InputError, checked, number_from, one_of
+from scoreloss.counts import AXES, from_sums
+from scoreloss.hard import DIV, rounding_off
 from scoreloss.scores import SCORES, Score
 
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
-
-DIV = division(NUMPY)
 EQUAL = 1e-12
 """Scores that differ by less came out of sums in another order."""
 
@@ -51,7 +48,9 @@ class Fixed:
     """
 
     def __init__(self, threshold: float = 0.5) -> None:
-        self.threshold = threshold
+        if not isinstance(threshold, Real) or math.isnan(threshold):
+            raise InputError(f"threshold is {threshold!r}: it must be a number")
+        self.threshold: float = threshold
 
     def fit(
         self,
@@ -100,7 +99,7 @@ class Global:
         mask: ArrayLike | None = None,
     ) -> Self:
         """One sort of all scores; each step down changes the counts of one label, or one row."""
-        y, s, w, m = checked(targets, scores, sample_weight, mask)
+        y, s, w, m = _held_out(targets, scores, sample_weight, mask)
         entries = _Entries(y, s, w, m)
         n, c = y.shape
         rows, labels = entries.rows, entries.labels
@@ -120,7 +119,7 @@ class Global:
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Scores (n, c) to booleans."""
-        return _at_least(scores, self.threshold_)
+        return _at_least(scores, _fitted(self, "threshold_"))
 
     def __repr__(self) -> str:
         return f"Global({_name(self.score)!r}, {self.average!r})"
@@ -155,7 +154,7 @@ class PerLabel:
         mask: ArrayLike | None = None,
     ) -> Self:
         """One sort a label."""
-        y, s, w, m = checked(targets, scores, sample_weight, mask)
+        y, s, w, m = _held_out(targets, scores, sample_weight, mask)
         labels = y.shape[1]
         self.thresholds_ = np.empty(labels)
         self.scores_ = np.empty(labels)
@@ -171,7 +170,7 @@ class PerLabel:
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Scores (n, c) to booleans."""
-        return _at_least(scores, self.thresholds_)
+        return _at_least(scores, _fitted(self, "thresholds_"))
 
     def __repr__(self) -> str:
         return f"PerLabel({_name(self.score)!r})"
@@ -288,12 +287,29 @@ def _name(score: str | Score) -> str:
     return score if isinstance(score, str) else getattr(score, "__name__", "a function")
 
 
+def _held_out(
+    targets: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None, mask: ArrayLike | None
+) -> tuple[Booleans, Floats, Floats | None, Booleans | None]:
+    y, s, w, m = checked(targets, scores, sample_weight, mask)
+    if np.isposinf(s if m is None else s[m]).any():
+        raise InputError("scores contain inf: no threshold lies above it")
+    return y, s, w, m
+
+
+def _fitted(rule: Any, attribute: str) -> Any:
+    if not hasattr(rule, attribute):
+        raise InputError(f"{rule!r} is not fitted: call fit(targets, scores) first")
+    return getattr(rule, attribute)
+
+
 def _at_least(scores: ArrayLike, thresholds: Any) -> Booleans:
     s = np.asarray(scores)
-    if s.ndim != 2:
-        raise InputError(f"scores have shape {s.shape}: they must have (examples, labels)")
+    if s.ndim != 2 or s.dtype.kind not in "fiub":
+        raise InputError(
+            f"scores have shape {s.shape} and type {s.dtype}: they must be numbers (examples, labels)"
+        )
     if np.ndim(thresholds) and s.shape[1] != len(thresholds):
         raise InputError(f"scores have {s.shape[1]} labels: the rule was fitted on {len(thresholds)}")
     if np.isnan(s).any():
         raise InputError("scores contain NaN: they must be numbers")
-    return np.asarray(s >= thresholds)
+    return np.asarray(s.astype(np.float64, copy=False) >= thresholds)

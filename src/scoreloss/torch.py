@@ -27,7 +27,7 @@ from scoreloss import losses
 from scoreloss.checks import InputError, number_from, one_of
 from scoreloss.ops import Ops
 from scoreloss.scores import Score
-from scoreloss.surrogates import SURROGATES, logits_where
+from scoreloss.surrogates import SURROGATES, Surrogate, logits_where
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +49,7 @@ OPS = Ops(
     sum=lambda x, axis, keepdims=False: torch.sum(x, dim=axis, keepdim=keepdims),
     where=torch.where,
     clip=torch.clamp,
+    epsilon=lambda x: torch.finfo(x.dtype).eps,
     ones_like=torch.ones_like,
     stop_gradient=lambda x: x.detach(),
     sigmoid=torch.sigmoid,
@@ -69,11 +70,12 @@ class Loss(nn.Module):
         self._fixed: dict[str, Any] = {}
         self._vectors: list[str] = []
         for name, value in options.items():
-            if isinstance(value, (Tensor, np.ndarray, Sequence)) and not isinstance(value, str):
-                self.register_buffer(name, _vector(name, value), persistent=False)
-                self._vectors.append(name)
-            else:
+            vector = _vector(name, value)
+            if vector is None:
                 self._fixed[name] = value
+            else:
+                self.register_buffer(name, vector, persistent=False)
+                self._vectors.append(name)
 
     @property
     def boundary(self) -> Any:
@@ -93,6 +95,11 @@ class Loss(nn.Module):
     ) -> Tensor:
         """The loss of logits (..., n, c): a scalar, or one a run (see ``losses`` for mask and weight)."""
         check_shapes(logits, targets, mask, weight)
+        for name in self._vectors:
+            if len(getattr(self, name)) != logits.shape[-1]:
+                raise InputError(
+                    f"{name} has {len(getattr(self, name))} numbers: the logits have {logits.shape[-1]} labels"
+                )
         options = self._options(_wide(logits.dtype))
         return self._function(OPS, logits, targets, mask=mask, weight=weight, **options)
 
@@ -111,7 +118,8 @@ class MetricLoss(Loss):
     ``score`` is a name in ``scoreloss.SCORES`` or a function of (tp, fp, fn, tn, div). ``average`` is
     "macro", "micro", "samples", "weighted" or None (a vector). ``empty`` says what a label (a row, for
     "samples") without a positive counts as, where the score has tp as a factor: "zero", "skip" or "one".
-    ``smoothing`` is added to numerator and denominator. ``knobs`` belong to the surrogate: ``slope`` and
+    ``smoothing`` is added to numerator and denominator, of such a label too unless it is skipped or one.
+    ``knobs`` belong to the surrogate: ``slope`` and
     ``offset`` (numbers or one a label) to "sigmoid", ``scale`` to "amplify", ``prior``, ``mu`` and ``delta``
     to "cdf"; "linear" and "hinge" have none.
 
@@ -140,10 +148,18 @@ class MetricLoss(Loss):
             smoothing=smoothing,
             **knobs,
         )
-        self._kind = SURROGATES[surrogate]
 
-    def _knobs(self) -> Mapping[str, Any]:
-        options = self._options()
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the surrogate keeps all counts at or above zero."""
+        return self._kind.bounded
+
+    @property
+    def _kind(self) -> Surrogate:
+        return SURROGATES[self._fixed["surrogate"]]
+
+    def _knobs(self, dtype: torch.dtype | None = None) -> Mapping[str, Any]:
+        options = self._options(dtype)
         return {name: options[name] for name in self._kind.knobs}
 
     @property
@@ -247,6 +263,7 @@ class BCE(_EntryLoss):
     """Binary cross-entropy with logits; ``pos_weight`` (a number or one a label) weighs the positives."""
 
     def __init__(self, *, pos_weight: Knob | None = None, reduction: str = "mean") -> None:
+        _check_weight("pos_weight", pos_weight)
         super().__init__(losses.bce, reduction, pos_weight=pos_weight)
 
 
@@ -263,7 +280,8 @@ class Focal(_EntryLoss):
         gamma: Knob = 2.0,
         reduction: str = "mean",
     ) -> None:
-        _check_power("gamma", gamma)
+        _check_weight("alpha", alpha)
+        _check_weight("gamma", gamma)
         super().__init__(losses.focal, reduction, alpha=alpha, gamma=gamma)
 
 
@@ -281,8 +299,8 @@ class Asymmetric(_EntryLoss):
         clip: float = 0.05,
         reduction: str = "mean",
     ) -> None:
-        _check_power("gamma_neg", gamma_neg)
-        _check_power("gamma_pos", gamma_pos)
+        _check_weight("gamma_neg", gamma_neg)
+        _check_weight("gamma_pos", gamma_pos)
         number_from("clip", clip, 0)
         super().__init__(
             losses.asymmetric,
@@ -347,10 +365,15 @@ def start_at_priors(
     """
     if getattr(head, "bias", None) is None:
         raise InputError("head has no bias: start_at_priors needs one, or a learned offset")
+    if not (loss is None or isinstance(loss, Loss)):
+        raise InputError(f"loss is {loss!r}: it must be a loss of scoreloss.torch, or None")
     wanted = np.asarray(frequencies, np.float64)
     labels, features = head.weight.shape[-2:]
-    if wanted.shape[-1:] != (labels,):
-        raise InputError(f"frequencies have shape {wanted.shape}: the head has {labels} labels")
+    if wanted.shape not in ((labels,), tuple(head.bias.shape)):
+        raise InputError(
+            f"frequencies have shape {wanted.shape}: the head has {labels} labels, "
+            f"so it takes ({labels},) or {tuple(head.bias.shape)}"
+        )
     if not ((wanted > 0) & (wanted < 1)).all():
         raise InputError(
             "frequencies must lie between 0 and 1, exclusive: take scoreloss.label_frequencies(targets)"
@@ -360,11 +383,11 @@ def start_at_priors(
     bound = 0.1 * features**-0.5 * np.minimum(1, GENTLE / steepness)
     bounds = torch.from_numpy(np.broadcast_to(bound, head.bias.shape).copy()).view(-1, labels, 1)
     stack = head.weight.view(-1, labels, features)
-    seeds = [seed] * len(stack) if isinstance(seed, int) else list(seed)
+    seeds = list(seed) if isinstance(seed, Sequence | np.ndarray) else [seed] * len(stack)
     if len(seeds) != len(stack):
         raise InputError(f"seed has {len(seeds)} numbers: the head has {len(stack)} runs")
     for weight, within, run_seed in zip(stack, bounds, seeds, strict=True):
-        generator = torch.Generator().manual_seed(run_seed)
+        generator = torch.Generator().manual_seed(int(run_seed))
         drawn = torch.rand(labels, features, generator=generator, dtype=torch.float64)
         weight.copy_((2 * drawn - 1) * within)
 
@@ -375,13 +398,23 @@ the usual scale give: it gets smaller ones, so that no start is without gradient
 
 
 def _start_of(frequencies: Floats, loss: Loss | None) -> tuple[Floats, Floats]:
-    """The logits where a loss says the frequencies, and the slope of the sigmoid that is as steep there."""
-    says: Callable[[Tensor], Tensor] = torch.sigmoid
-    if loss is not None:
-        says = loss.surrogate if isinstance(loss, MetricLoss) else loss.scores
+    """The logits to start at, and the slope of the sigmoid that is as steep there.
 
+    Where a surrogate cannot say the frequencies, or is flat there, its scores say them instead.
+    """
+    z, steepness = _where_it_says(torch.sigmoid if loss is None else loss.scores, frequencies)
+    if not isinstance(loss, MetricLoss):
+        return z, np.ones_like(z)
+    own, own_steepness = _where_it_says(loss.surrogate, frequencies)
+    alive = own_steepness > 1e-6
+    if not loss.is_bounded:
+        own_steepness = np.ones_like(z)
+    return np.where(alive, own, z), np.where(alive, own_steepness, steepness)
+
+
+def _where_it_says(says: Callable[[Tensor], Tensor], frequencies: Floats) -> tuple[Floats, Floats]:
     def rises(z: Floats) -> Floats:
-        return np.asarray(says(torch.from_numpy(z)).numpy())
+        return says(torch.from_numpy(z)).numpy()
 
     z = logits_where(rises, frequencies)
     near = 1e-6
@@ -391,6 +424,9 @@ def _start_of(frequencies: Floats, loss: Loss | None) -> tuple[Floats, Floats]:
 
 def check_shapes(logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
     """Refuse logits, targets, mask and weight whose types or shapes do not fit."""
+    for name, value in (("logits", logits), ("targets", targets), ("mask", mask), ("weight", weight)):
+        if not isinstance(value, Tensor) and (value is not None or name in ("logits", "targets")):
+            raise InputError(f"{name} must be a torch.Tensor: it is a {type(value).__name__}")
     if not logits.is_floating_point():
         raise InputError(f"logits are {logits.dtype}: they must be floating-point")
     if logits.ndim < 2:
@@ -413,13 +449,25 @@ def _broadcasts(shape: Sequence[int], full: Sequence[int]) -> bool:
     )
 
 
-def _vector(name: str, value: Any) -> Tensor:
-    vector = torch.as_tensor(value)
-    if not vector.is_floating_point():
-        vector = vector.to(torch.get_default_dtype())
-    return vector.detach().clone()
+def _vector(name: str, value: Any) -> Tensor | None:
+    """An option that is a vector, as a tensor; None for any other. A knob is a number or one a label."""
+    if not isinstance(value, (Tensor, np.ndarray, Sequence)) or isinstance(value, str):
+        return None
+    try:
+        vector = torch.as_tensor(value).detach().clone()
+    except (TypeError, ValueError, RuntimeError):
+        vector = torch.empty(0, 0)
+    if vector.ndim != 1 or vector.is_complex():
+        shape = f"shape {tuple(vector.shape)}" if vector.numel() else f"{value!r}"
+        raise InputError(f"{name} has {shape}: it must be a number, or a vector with one for each label")
+    return vector if vector.is_floating_point() else vector.to(torch.get_default_dtype())
 
 
-def _check_power(name: str, value: Knob) -> None:
-    if not bool((torch.as_tensor(value) >= 0).all()):
-        raise InputError(f"{name} is {value!r}: it must be at least 0")
+def _check_weight(name: str, value: Knob | None) -> None:
+    """Refuse what is not a finite number of at least 0, or a vector of such."""
+    if isinstance(value, (Tensor, np.ndarray, Sequence)) and not isinstance(value, str):
+        vector = _vector(name, value)
+        if vector is None or not bool((torch.isfinite(vector) & (vector >= 0)).all()):
+            raise InputError(f"{name} is {value!r}: its numbers must be at least 0")
+    elif value is not None:
+        number_from(name, value, 0)

@@ -9,19 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreloss.bench.plan import Split
-from scoreloss.metrics import (
-    DIV,
-    decision_metrics,
-    hard_counts,
-    label_frequencies,
-    ranking_metrics,
-)
+from scoreloss.checks import Booleans, Floats
+from scoreloss.hard import DIV, hard_counts
+from scoreloss.metrics import decision_metrics, label_frequencies, ranking_metrics
 from scoreloss.scores import f1
 from scoreloss.split import stratified_split
 from scoreloss.thresholds import Fixed, Global, PerLabel, Rule
-
-Booleans = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 RULES: dict[str, Callable[[], Rule]] = {
     "fixed_0.5": lambda: Fixed(0.5),
@@ -67,11 +60,8 @@ def judge(
     """The rule fitted on all validation data, and every metric of what it predicts on the test part."""
     fitted = RULES[rule]().fit(*validation)
     targets, scores = test
-    result = _metrics(targets, fitted.predict(scores), scores)
-    thresholds = next(
-        getattr(fitted, a) for a in ("thresholds_", "threshold_", "threshold") if hasattr(fitted, a)
-    )
-    return {"thresholds": np.asarray(thresholds).tolist(), **result}
+    learned = {name: np.asarray(value).tolist() for name, value in vars(fitted).items() if name.endswith("_")}
+    return {"fitted": learned, **_metrics(targets, fitted.predict(scores), scores)}
 
 
 def floors(targets: Booleans, split: Split) -> dict[str, dict[str, Any]]:

@@ -19,11 +19,17 @@ COLUMNS = {
     "weighted_precision": "precision",
     "map": "mAP",
 }
-RULE_TITLES = {
-    "fixed_0.5": "own boundary: Fixed(0.5)",
+RULE_NAMES = {
+    "fixed_0.5": "own boundary",
     "fixed_0.05": "Fixed(0.05)",
-    "global": "Global, one threshold fitted on validation data",
-    "per_label": "PerLabel, a threshold a label fitted on validation data",
+    "global": "Global",
+    "per_label": "PerLabel",
+}
+RULE_TITLES = {
+    "fixed_0.5": "Own boundary: Fixed(0.5), nothing tuned",
+    "fixed_0.05": "Fixed(0.05)",
+    "global": "Global: one threshold, fitted on validation data",
+    "per_label": "PerLabel: a threshold for each label, fitted on validation data",
 }
 NAMES_NOTE = (
     "Names are scikit-learn's; the paper swaps two: what it calls macro F1 is micro F1 here, and the reverse. "
@@ -58,7 +64,7 @@ def headline(rows: Sequence[Row]) -> str:
     )
     return (
         f"With no threshold tuned, {own[0].name} reaches a weighted F1 of {100 * own[0].mean['weighted_f1']:.1f}; "
-        f"the best with another rule is {tuned.name} under {RULE_TITLES[tuned.rule].split(',')[0]}, "
+        f"the best with another rule is {tuned.name} under {RULE_NAMES[tuned.rule]}, "
         f"{100 * tuned.mean['weighted_f1']:.1f}."
     )
 
@@ -72,6 +78,8 @@ def html(
     """The whole report as one page."""
     tables = "".join(_table(rows, rule) for rule in RULES)
     notes = "".join(f"<li>{escape(note)}</li>" for note in _notes(dataset, rows, planned, results))
+    diverged = [f"{cell.loss} with seed {cell.seed}" for cell in planned if results[cell]["diverged"]]
+    lost = escape(f" Left out, since they diverged: {', '.join(diverged)}.") if diverged else ""
     title = escape(f"scoreloss bench {dataset.name}")
     return f"""<!doctype html>
 <html lang="en">
@@ -83,8 +91,8 @@ def html(
 <h1>{title}</h1>
 <p class="lead">{escape(headline(rows))}</p>
 {_chart(rows)}
-<p>In percent, mean ± standard deviation over {rows[0].seeds} seeds; the best of each rule is bold.
-Grey rows are floors: they have seen no features.</p>
+<p>In percent, mean ± standard deviation over {max(row.seeds for row in rows)} seeds; the best of each rule is bold.
+Grey rows are floors: they have seen no features.{lost}</p>
 {tables}
 <h2>How to read it</h2>
 <ul>{notes}</ul>
@@ -158,7 +166,7 @@ def _chart(rows: Sequence[Row]) -> str:
     y = 0
     for rule in RULES:
         y += gap
-        parts.append(f'<text class="rule" x="0" y="{y}">{escape(RULE_TITLES[rule].split(",")[0])}</text>')
+        parts.append(f'<text class="rule" x="0" y="{y}">{escape(RULE_NAMES[rule])}</text>')
         for name in names:
             row = next(r for r in trained if r.name == name and r.rule == rule)
             mean, std = row.mean["weighted_f1"], row.std["weighted_f1"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,14 +18,23 @@ from scoreloss.bench.plan import Cell, Settings, Split, cells, packs, split_for,
 from scoreloss.bench.stats import Row, summarise
 from scoreloss.bench.store import Damaged, Store, write_whole
 from scoreloss.bench.train import Layers, Pack, Run
-from scoreloss.checks import InputError
+from scoreloss.checks import Floats, InputError
 from scoreloss.data import Dataset
 from scoreloss.torch import LOSSES
 
 CHECKPOINTS = 25
 """At most so many epochs of a run are looked at on validation data."""
 
-Say = Callable[[str], None]
+
+class Say(Protocol):
+    """Tells the person at the terminal one line; one that is ``counting`` takes the place of the one before."""
+
+    def __call__(self, line: str, *, counting: bool = False) -> None:
+        """Say it."""
+
+
+def silent(line: str, *, counting: bool = False) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,13 @@ def bench(
     folder: Path,
     *,
     force: bool = False,
-    say: Say = lambda line: None,
+    say: Say = silent,
 ) -> Outcome:
     """Compare losses and threshold rules on a dataset. Cells whose results are there are not trained again."""
     planned = cells(dataset, losses, seeds, settings)
     store = Store(folder)
     store.open()
+    store.check_free(planned)
     splits = {seed: split_for(dataset, seed) for seed in range(seeds)}
     write_whole(folder / "splits.json", json.dumps(split_record(dataset, splits)) + "\n")
     results, missing = ({}, planned) if force else _kept(store, planned, say)
@@ -60,6 +70,11 @@ def bench(
         for cell, result in train_pack(dataset, pack, splits, say).items():
             store.write(cell, result)
             results[cell] = result
+    diverged = [cell for cell in planned if results[cell]["diverged"]]
+    for cell in diverged:
+        say(f"{cell.loss} with seed {cell.seed} diverged and is left out: a lower learning rate may help")
+    if len(diverged) == len(planned):
+        raise InputError("all runs diverged: a lower learning rate may help")
     rows = summary(dataset, planned, results, splits)
     path = folder / "report.html"
     write_whole(path, report.html(dataset, rows, planned, results))
@@ -70,7 +85,7 @@ def train_pack(
     dataset: Dataset,
     pack: Sequence[Sequence[Cell]],
     splits: Mapping[int, Split],
-    say: Say = lambda line: None,
+    say: Say = silent,
 ) -> dict[Cell, dict[str, Any]]:
     """Train cells [seed][loss] as one program, and judge each under every rule.
 
@@ -103,7 +118,7 @@ def train_pack(
             search.look(epoch)
             passed = time.perf_counter() - start
             left = passed / epoch * (settings.epochs - epoch)
-            say(f"epoch {epoch}/{settings.epochs}, {left:.0f} s left")
+            say(f"epoch {epoch}/{settings.epochs}, {left:.0f} s left", counting=True)
 
     program.train(settings.epochs, after_epoch)
     judged = search.judge()
@@ -116,7 +131,10 @@ def train_pack(
 
 
 class _Search:
-    """For each seed, run and rule, the heads of the epoch that did best on validation data."""
+    """For each seed, run and rule, the heads of the epoch that did best on validation data.
+
+    A run whose scores are no numbers at an epoch is not looked at there; one that never has any diverged.
+    """
 
     def __init__(
         self, dataset: Dataset, program: Pack, splits: Sequence[Split], seeds: Sequence[int]
@@ -155,9 +173,6 @@ class _Search:
 
     def judge(self) -> list[list[dict[str, Any]]]:
         """Results as [seed][run]: each rule with its own heads, on the test part."""
-        for s, r in np.argwhere(self.best["fixed_0.5"] < 0):
-            loss = type(self.program.runs[r].loss).__name__
-            raise InputError(f"{loss} diverged with the seed at place {s}: a lower learning rate may help")
         results: list[list[dict[str, Any]]] = [[{} for _ in self.program.runs] for _ in self.splits]
         for rule in decide.RULES:
             validation = self._scores("validation", self.layers[rule])
@@ -165,6 +180,8 @@ class _Search:
             for s, split in enumerate(self.splits):
                 y = self.targets
                 for r, result in enumerate(results[s]):
+                    if self.best[rule][s, r] < 0:
+                        continue
                     result.setdefault("rules", {})[rule] = {
                         "epoch": int(self.epoch[rule][s, r]),
                         "validation_weighted_f1": float(self.best[rule][s, r]),
@@ -176,13 +193,14 @@ class _Search:
                     }
         for s, row in enumerate(results):
             for r, result in enumerate(row):
+                result["diverged"] = not result
                 result["curve"] = {
                     "epoch": [epoch for epoch, _ in self.curves],
                     **{rule: [float(seen[rule][s, r]) for _, seen in self.curves] for rule in decide.RULES},
                 }
         return results
 
-    def _scores(self, part: str, layers: Layers) -> list[list[decide.Floats]]:
+    def _scores(self, part: str, layers: Layers) -> list[list[Floats]]:
         """Scores as [run][seed] of (examples, labels), in float64 so that ranks survive the sigmoid."""
         rows = torch.as_tensor(np.stack([getattr(split, part) for split in self.splits]))
         logits = self.program.logits(rows, layers).double()
@@ -203,8 +221,10 @@ def summary(
     rows = []
     for rule in decide.RULES:
         for loss in dict.fromkeys(cell.loss for cell in planned):
-            of_loss = [results[cell]["rules"] for cell in planned if cell.loss == loss]
-            rows.append(summarise(loss, rule, of_loss))
+            of_loss = [results[cell] for cell in planned if cell.loss == loss]
+            finished = [result["rules"] for result in of_loss if not result["diverged"]]
+            if finished:
+                rows.append(summarise(loss, rule, finished))
         for name in decide.FLOORS:
             rows.append(summarise(name, rule, [floor[name] for floor in floors], is_floor=True))
     return rows

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ class Damaged(Exception):
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that it is there in full or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -49,6 +49,12 @@ class Store:
                 f"--out {self.folder}: cannot write there ({problem.strerror or problem})"
             ) from problem
 
+    def check_free(self, planned: Sequence[Cell]) -> None:
+        """Refuse folders in the places of files, before anything is trained."""
+        for path in (self.folder / "report.html", self.folder / "splits.json", *map(self.path, planned)):
+            if path.is_dir():
+                raise InputError(f"{path} is a folder where a file belongs: move it away")
+
     def path(self, cell: Cell) -> Path:
         """Where the result of a cell is kept."""
         return self.folder / "cells" / f"{cell.name}.json"
@@ -60,9 +66,7 @@ class Store:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except IsADirectoryError:
-            raise InputError(f"{path} is a folder where a result belongs: move it away") from None
-        except (ValueError, OSError) as problem:
+        except (ValueError, OSError, RecursionError) as problem:
             raise Damaged(f"{path}: {problem}") from problem
         if not isinstance(record, dict) or record.get("cell") != cell.describe():
             raise Damaged(f"{path}: it does not hold this cell")

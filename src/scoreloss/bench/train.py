@@ -63,7 +63,7 @@ class Pack:
         self.batch_size = batch_size
         self._together = _together(runs)
         self._features = torch.stack([_standardised(features, split.train, dtype) for split in splits])
-        self._targets = torch.as_tensor(targets.T, dtype=dtype)
+        self._targets = torch.as_tensor(targets, dtype=dtype)
         self._train_rows = torch.as_tensor(np.stack([s.train for s in splits]))
         self._epoch = self._features.new_empty(self._train_rows.numel(), self._features.shape[2])
         self._orders = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -94,8 +94,8 @@ class Pack:
             ]
         )
         x = self._take(rows, out=self._epoch).split(self.batch_size, dim=1)
-        y = self._targets[:, rows].transpose(0, 1).contiguous().mT.split(self.batch_size, dim=1)
-        yield from zip(x, y, strict=True)
+        y = self._targets.index_select(0, rows.view(-1)).view(*rows.shape, -1).mT.contiguous().mT
+        yield from zip(x, y.split(self.batch_size, dim=1), strict=True)
 
     def step(self, x: Tensor, y: Tensor) -> None:
         """One step of every run on its seed's batch."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scoreloss.checks import InputError, one_of
+from scoreloss.checks import InputError, checked_targets, one_of
 from scoreloss.data import yeast
-from scoreloss.metrics import checked_targets
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,12 @@ def read() -> dict[str, Any]:
     if package is None or package.origin is None:
         raise InputError("dataset yeast comes inside the river package: pip install 'scoreloss[bench]'")
     path = Path(package.origin).parent / "datasets" / "yeast.csv.gz"
-    with gzip.open(path, "rt", encoding="ascii") as lines:
-        header = next(lines).strip().split(",")
-        table = np.loadtxt(lines, delimiter=",")
+    try:
+        with gzip.open(path, "rt", encoding="ascii") as lines:
+            header = next(lines).strip().split(",")
+            table = np.loadtxt(lines, delimiter=",").reshape(TRAIN + TEST, len(header))
+    except (OSError, EOFError, StopIteration, ValueError) as problem:
+        raise InputError(f"{path} cannot be read ({problem}): install river again") from problem
     targets = table[:, -LABELS:] == 1
     train, test = stratified_split(targets, [TRAIN, TEST], seed=SPLIT_SEED)
     return {
