@@ -11,10 +11,10 @@ import argparse
 
 import torch
 import torch.nn.functional as F
-from benchmarks.timing import medians, ratio, shown
 from torch import Tensor
 
 from scoreloss.torch import SigmoidF1
+from timing import medians, ratio, shown
 
 SHAPES = {(256, 20): 200, (256, 155): 200, (4096, 80): 60, (65536, 80): 15, (8192, 4096): 7}
 SMOKE = {(256, 20): 2, (64, 3): 2}

@@ -83,8 +83,8 @@ def bce(
     """Binary cross-entropy: w y softplus(-z) + (1 - y) softplus(z), w = ``pos_weight``."""
     z, y, mask, weight = prepare(ops, logits, targets, mask, weight)
     above = ops.softplus(z)  # -log(1 - p); less z it is -log p
-    positives = y if pos_weight is None else pos_weight * y
-    entries = positives * (above - z) + (1 - y) * above
+    weighted = 0 if pos_weight is None else (pos_weight - 1) * y * (above - z)
+    entries = above - y * z + weighted
     return reduce_entries(ops, entries, weight, reduction)
 
 

@@ -160,13 +160,16 @@ def logits_where(
     values: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """The logits where a function that rises with the logit takes the values, by bisection."""
-    low = np.full(values.shape, -1e12)
-    high = np.full(values.shape, 1e12)
-    for _ in range(140):
+    reach = 1.0
+    while reach < 1e12 and not np.all(
+        (rises(0 * values - reach) < values) & (rises(0 * values + reach) > values)
+    ):
+        reach *= 4
+    low, high = np.full(values.shape, -reach), np.full(values.shape, reach)
+    for _ in range(54):
         middle = (low + high) / 2
         below = rises(middle) < values
-        low = np.where(below, middle, low)
-        high = np.where(below, high, middle)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.asarray((low + high) / 2)
 
 

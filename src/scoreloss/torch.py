@@ -402,14 +402,15 @@ def _start_of(frequencies: Floats, loss: Loss | None) -> tuple[Floats, Floats]:
 
     Where a surrogate cannot say the frequencies, or is flat there, its scores say them instead.
     """
-    z, steepness = _where_it_says(torch.sigmoid if loss is None else loss.scores, frequencies)
-    if not isinstance(loss, MetricLoss):
-        return z, np.ones_like(z)
-    own, own_steepness = _where_it_says(loss.surrogate, frequencies)
-    alive = own_steepness > 1e-6
-    if not loss.is_bounded:
-        own_steepness = np.ones_like(z)
-    return np.where(alive, own, z), np.where(alive, own_steepness, steepness)
+    if isinstance(loss, MetricLoss):
+        z, steepness = _where_it_says(loss.surrogate, frequencies)
+        if (steepness > 1e-6).all():
+            return z, steepness if loss.is_bounded else np.ones_like(z)
+    scores = torch.sigmoid if loss is None else loss.scores
+    fallback, _ = _where_it_says(scores, frequencies)
+    if isinstance(loss, MetricLoss):
+        return np.where(steepness > 1e-6, z, fallback), np.maximum(steepness, 1e-6)
+    return fallback, np.ones_like(fallback)
 
 
 def _where_it_says(says: Callable[[Tensor], Tensor], frequencies: Floats) -> tuple[Floats, Floats]:
