@@ -40,7 +40,8 @@ NAMES_NOTE = (
 def text(rows: Sequence[Row]) -> str:
     """The table for a terminal, in percent: mean and standard deviation over seeds, * the best of a rule."""
     lines = []
-    width = max(len(row.name) for row in rows)
+    names = {row: f"({row.name})" if row.is_floor else row.name for row in rows}
+    width = max(map(len, names.values()))
     header = "  ".join(f"{title:>12}" for title in COLUMNS.values())
     for rule in RULES:
         lines += ["", RULE_TITLES[rule], f"  {'':{width}}{header}"]
@@ -50,8 +51,7 @@ def text(rows: Sequence[Row]) -> str:
                 f"{100 * row.mean[m]:6.1f} ±{100 * row.std[m]:3.1f}{'*' if row is best[m] else ' '}"
                 for m in COLUMNS
             )
-            name = f"({row.name})" if row.is_floor else row.name
-            lines.append(f"  {name:{width}}{figures}".rstrip())
+            lines.append(f"  {names[row]:{width}}{figures}".rstrip())
     return "\n".join([*lines[1:], "", NAMES_NOTE])
 
 
@@ -151,19 +151,20 @@ def _table(rows: Sequence[Row], rule: str) -> str:
 
 
 def _chart(rows: Sequence[Row]) -> str:
-    """Weighted F1 of every loss under every rule, a line a rule, as SVG."""
+    """Weighted F1 of every loss under every rule, and the highest floor, as SVG."""
     trained = [row for row in rows if not row.is_floor]
-    low = min(row.mean["weighted_f1"] - row.std["weighted_f1"] for row in trained)
+    floor = max(row.mean["weighted_f1"] for row in rows if row.is_floor)
+    low = min(floor, *(row.mean["weighted_f1"] - row.std["weighted_f1"] for row in trained))
     high = max(row.mean["weighted_f1"] + row.std["weighted_f1"] for row in trained)
     span = (high - low) or 1.0
     names = list(dict.fromkeys(row.name for row in trained))
-    left, width, line, gap = 130, 540, 20, 34
+    left, width, line, gap = 150, 520, 20, 34
 
     def across(value: float) -> float:
         return left + 20 + (width - 40) * (value - low) / span
 
-    parts = []
-    y = 0
+    parts = ['<text class="rule" x="0" y="12">Weighted F1 on the test part</text>']
+    y = 12
     for rule in RULES:
         y += gap
         parts.append(f'<text class="rule" x="0" y="{y}">{escape(RULE_NAMES[rule])}</text>')
@@ -178,9 +179,14 @@ def _chart(rows: Sequence[Row]) -> str:
                 f'<circle cx="{across(mean):.1f}" cy="{y}" r="5"/>'
                 f'<text x="{left + width + 8}" y="{y + 4}">{100 * mean:.1f}</text>'
             )
+    parts.append(
+        f'<line class="floor-line" x1="{across(floor):.1f}" x2="{across(floor):.1f}" y1="26" y2="{y + 10}"/>'
+        f'<text class="floor-name" x="{across(floor):.1f}" y="{y + 26}" text-anchor="middle">'
+        f"the highest floor {100 * floor:.1f}</text>"
+    )
     return (
-        f'<svg viewBox="0 0 {left + width + 50} {y + 20}" role="img" '
-        f'aria-label="Weighted F1 of each loss under each rule">{"".join(parts)}</svg>'
+        f'<div class="scroll"><svg viewBox="0 0 {left + width + 50} {y + 32}" role="img" '
+        f'aria-label="Weighted F1 of each loss under each rule">{"".join(parts)}</svg></div>'
     )
 
 
@@ -209,7 +215,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 500; } th[scope=row] { text-align: left; } td small { color: var(--faint); }
 .best { font-weight: 700; } .floor { color: var(--faint); }
-svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: var(--ink); }
+svg { width: 100%; min-width: 36rem; height: auto; font: 12px system-ui, sans-serif; fill: var(--ink); }
 svg circle { fill: var(--mark); } svg .spread { stroke: var(--mark); stroke-width: 3; opacity: .45; }
+svg .floor-line { stroke: var(--faint); stroke-dasharray: 4 4; } svg .floor-name { fill: var(--faint); }
 svg .grid { stroke: var(--line); } svg .rule { font-weight: 600; }
 """

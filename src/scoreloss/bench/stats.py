@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """One line of the table: what was trained, how it decided, and each metric's mean and spread over seeds."""
 
