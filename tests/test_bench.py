@@ -226,8 +226,9 @@ def test_the_report_is_one_page_that_needs_nothing_else(tmp_path, capsys):
 
 def test_names_are_escaped_in_the_report(yeast):
     rows = [
-        summarise("<b>bad</b>", rule, [{rule: {"test": dict.fromkeys(report.COLUMNS, 0.5)}}] * 2)
+        summarise(name, rule, [{rule: {"test": dict.fromkeys(report.COLUMNS, 0.5)}}] * 2, is_floor=floor)
         for rule in decide.RULES
+        for name, floor in (("<b>bad</b>", False), ("nothing", True))
     ]
     planned = [Cell("<i>", "h", "bce", 0, Settings())]
     other = data.Dataset("<i>", yeast.inputs, yeast.targets, yeast.labels, yeast.splits)
