@@ -10,6 +10,7 @@ axes, one loss a run. ``loss.boundary`` is the logit where the loss itself puts 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -43,16 +44,30 @@ def _widen(x: Tensor) -> Tensor:
     return x.to(_wide(x.dtype))
 
 
+def _sigmoid(x: Tensor) -> Tensor:
+    """The compiler writes a sigmoid to memory before two sums read it; one made of exp2 goes right into the sums."""
+    if not torch.compiler.is_compiling():
+        return torch.sigmoid(x)
+    positive = x >= 0
+    power = torch.exp2(torch.where(positive, -x, x) * math.log2(math.e))
+    return torch.where(positive, 1.0, power) / (1 + power)
+
+
+def _clip(x: Tensor, low: float | None, high: float | None) -> Tensor:
+    """The backward pass of relu costs a tenth of clamp's."""
+    return torch.relu(x) if low == 0 and high is None else torch.clamp(x, low, high)
+
+
 OPS = Ops(
     widen=_widen,
     cast=lambda x, like: torch.as_tensor(x, dtype=like.dtype, device=like.device),
     sum=lambda x, axis, keepdims=False: torch.sum(x, dim=axis, keepdim=keepdims),
     where=torch.where,
-    clip=torch.clamp,
+    clip=_clip,
     epsilon=lambda x: torch.finfo(x.dtype).eps,
     ones_like=torch.ones_like,
     stop_gradient=lambda x: x.detach(),
-    sigmoid=torch.sigmoid,
+    sigmoid=_sigmoid,
     softplus=lambda x: F.softplus(x, threshold=40),
     exp=torch.exp,
     log=torch.log,

@@ -6,7 +6,6 @@ the weights that it would get alone. Runs of one seed share their batches, and s
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 from scoreloss.bench.plan import HEADS, Split
 from scoreloss.checks import InputError
 from scoreloss.metrics import label_frequencies
-from scoreloss.torch import Loss, start_at_priors
+from scoreloss.torch import Loss, StackedLinear, start_at_priors
 
 BETAS = (0.9, 0.999)
 EPS = 1e-8
@@ -80,7 +79,8 @@ class Pack:
     @torch.no_grad()
     def logits(self, rows: Tensor, layers: Layers | None = None) -> Tensor:
         """Rows (seeds, n) to logits (runs, seeds, n, labels), by the heads as they are or by others."""
-        return _logits(self._take(rows), self.layers if layers is None else layers)
+        (logits,) = _logits(self._take(rows), self.layers if layers is None else layers, [len(self.runs)])
+        return logits
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """One epoch of features and targets (seeds, batch, ...), each seed in its own order.
@@ -99,7 +99,7 @@ class Pack:
 
     def step(self, x: Tensor, y: Tensor) -> None:
         """One step of every run on its seed's batch."""
-        parts = _logits(x, self.layers).split([width for _, width in self._together])
+        parts = _logits(x, self.layers, [width for _, width in self._together])
         losses = [loss(part, y) for (loss, _), part in zip(self._together, parts, strict=True)]
         ones = [torch.ones_like(loss) for loss in losses]
         self._adam.step(torch.autograd.grad(losses, self.layers, ones))
@@ -147,8 +147,8 @@ class Adam:
             layer.sub_(mean.div(spread).mul_(self.rate / first))
 
 
-def _logits(x: Tensor, layers: Layers) -> Tensor:
-    """Features (seeds, n, inputs) to logits (runs, seeds, n, labels).
+def _logits(x: Tensor, layers: Layers, widths: Sequence[int]) -> list[Tensor]:
+    """Features (seeds, n, inputs) to logits (runs, seeds, n, labels), in parts of so many runs.
 
     In memory the examples stand side by side, as do the targets of ``batches``: nothing is copied, and the
     losses sum over neighbours.
@@ -159,7 +159,8 @@ def _logits(x: Tensor, layers: Layers) -> Tensor:
     for layer in layers[1:]:
         weight, bias = layer.flatten(0, 1).split([layer.shape[3] - 1, 1], dim=2)
         z = torch.baddbmm(bias, weight, z.relu())
-    return z.view(seeds, runs, *z.shape[1:]).permute(1, 0, 3, 2)
+    parts = z.view(seeds, runs, *z.shape[1:]).split(list(widths), dim=1)
+    return [part.permute(1, 0, 3, 2) for part in parts]
 
 
 def _together(runs: Sequence[Run]) -> list[tuple[Loss, int]]:
@@ -189,18 +190,25 @@ def _started(
 ) -> Layers:
     """The layers at their start, which depends on each run's loss and its seed alone."""
     widths = [*widths, targets.shape[1]]
-    heads: list[list[Tensor]] = []
-    for split, seed in zip(splits, seeds, strict=True):
-        frequencies = label_frequencies(targets[split.train])
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            common = [nn.Linear(a, b) for a, b in itertools.pairwise(widths)]
-        for run in runs:
-            last = copy.deepcopy(common[-1])
-            if run.init == "priors":
-                start_at_priors(last, frequencies, run.loss, seed=seed)
-            heads.append([torch.cat([m.weight, m.bias.unsqueeze(1)], dim=1) for m in (*common[:-1], last)])
-    return [
-        torch.stack(layer).detach().unflatten(0, (len(splits), len(runs)))
-        for layer in zip(*heads, strict=True)
-    ]
+    frequencies = np.stack([label_frequencies(targets[split.train]) for split in splits])
+    drawn = list(zip(*(_drawn(widths, seed) for seed in seeds), strict=True))
+    *hidden, last = (torch.stack(layer) for layer in drawn)
+    heads = []
+    for run in runs:
+        head = StackedLinear(len(seeds), widths[-2], widths[-1])
+        with torch.no_grad():
+            head.weight.copy_(last[..., :-1])
+            head.bias.copy_(last[..., -1])
+        if run.init == "priors":
+            start_at_priors(head, frequencies, run.loss, seed=seeds)
+        heads.append(torch.cat([head.weight, head.bias.unsqueeze(2)], dim=2).detach())
+    shared = [layer.unsqueeze(1).repeat(1, len(runs), 1, 1) for layer in hidden]
+    return [*shared, torch.stack(heads, dim=1)]
+
+
+def _drawn(widths: Sequence[int], seed: int) -> Layers:
+    """Layers as ``nn.Linear`` draws them, the bias in the last column."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        layers = [nn.Linear(a, b) for a, b in itertools.pairwise(widths)]
+    return [torch.cat([m.weight, m.bias.unsqueeze(1)], dim=1).detach() for m in layers]
