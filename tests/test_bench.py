@@ -65,7 +65,9 @@ def test_test_labels_decide_nothing(yeast):
     found = []
     for dataset in (yeast, other):
         planned = cells(dataset, ["sigmoid_f1"], 1, Settings(head="linear", epochs=3))
-        result = train_pack(dataset, packs(planned)[0], {0: split_for(dataset, 0)})[planned[0]]
+        result = train_pack(dataset, packs(planned, {"sigmoid_f1": (14,)})[0], {0: split_for(dataset, 0)})[
+            planned[0]
+        ]
         found.append(
             {
                 rule: (r["fitted"], r["epoch"], r["validation_weighted_f1"])
@@ -306,7 +308,7 @@ def test_stopping_by_hand_is_one_line(tmp_path):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert err.rstrip().endswith("stopped; finished runs are kept, the others are trained next time")
+    assert err.rstrip().endswith("stopped; what was written is kept, the rest is trained next time")
     assert out == ""
 
 

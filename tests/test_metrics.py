@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,8 +162,10 @@ def test_label_frequencies_are_smoothed():
         (([[1, 0]], [[0.1, 0.2, 0.3]]), r"scores have shape \(1, 3\): the targets have \(1, 2\)"),
         (([1, 0], [0.1, 0.2]), r"targets have shape \(2,\)"),
         ((np.zeros((0, 3)), np.zeros((0, 3))), "there must be an example and a label"),
-        (([[1, 0]], [["a", "b"]]), "scores are of type"),
+        (([[1, 0]], [["a", "b"]]), "scores must hold numbers"),
         (([[1, 0]], [[0.1, 0.2]], [0.5] * 3), r"thresholds have shape \(3,\)"),
+        (([[1, 0]], [[0.1, 0.2]], "a"), "thresholds must hold numbers"),
+        (([[1, 0], [1]], [[0.1, 0.2]]), "targets must be an array: the rows have different lengths"),
     ],
 )
 def test_bad_input_is_named(arguments, message):
@@ -170,7 +173,19 @@ def test_bad_input_is_named(arguments, message):
         sl.evaluate(*arguments)
 
 
+def test_tensors_are_taken_from_their_graph_and_thresholds_round_as_the_scores_do():
+    scores = torch.tensor([[0.7, 0.2]], requires_grad=True)
+    for kind in (torch.float32, torch.float16, torch.bfloat16):
+        assert sl.evaluate(torch.tensor([[1, 0]]), scores.to(kind))["micro_f1"] == 1
+    assert sl.evaluate([[1, 0]], scores, 0.7)["micro_f1"] == 1
+    assert sl.Fixed(0.7).predict(scores).tolist() == [[True, False]]
+
+
 def test_bad_weights_and_masks_are_named():
+    with pytest.raises(ValueError, match="mask must hold True and False"):
+        sl.evaluate([[1, 0]], [[0.1, 0.2]], mask=[[0.5, 1.0]])
+    with pytest.raises(ValueError, match="sample_weight must hold numbers"):
+        sl.evaluate([[1, 0]], [[0.1, 0.2]], sample_weight=["a"])
     with pytest.raises(ValueError, match=r"sample_weight has shape \(2,\)"):
         sl.evaluate([[1, 0]], [[0.1, 0.2]], sample_weight=[1, 2])
     with pytest.raises(ValueError, match="sample_weight must be finite"):

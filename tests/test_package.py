@@ -13,10 +13,17 @@ ROOT = Path(scoreloss.__file__).parent
 FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn", "scipy", "river", "pandas", "transformers")
 
 LAYERS = [
-    ["scores", "counts", "checks"],
+    ["scores", "counts"],
+    ["checks"],
     ["ops"],
     ["hard", "surrogates"],
-    ["losses", "split"],
+    ["losses.shared", "split"],
+    ["losses.entries", "losses.rankings", "losses.metric", "losses.bounds"],
+    ["losses"],
+    ["torch.ops"],
+    ["torch.base"],
+    ["torch.entries", "torch.metric", "torch.rankings", "torch.bounds", "torch.mix", "torch.reductions"],
+    ["torch.start"],
     ["torch"],
     ["data.yeast"],
     ["data"],
@@ -92,6 +99,7 @@ def test_exported_names():
             "Fixed",
             "Global",
             "PerLabel",
+            "TopK",
             "__version__",
             "evaluate",
             "label_frequencies",

@@ -129,3 +129,42 @@ def test_bad_input_is_named():
         sl.Fixed().predict([[np.nan]])
     with pytest.raises(ValueError, match="3 labels: the rule was fitted on 2"):
         sl.PerLabel().fit([[1, 0]], [[0.1, 0.2]]).predict([[0.1, 0.2, 0.3]])
+
+
+def test_the_scale_of_weights_does_not_matter():
+    y, s = (
+        np.array([[1, 0], [0, 1], [1, 1], [0, 0]]),
+        np.array([[0.9, 0.2], [0.4, 0.3], [0.3, 0.9], [0.1, 0.5]]),
+    )
+    for scale in (1e-12, 1e10):
+        weighted = sl.PerLabel("mcc").fit(y, s, sample_weight=np.full(4, scale))
+        assert np.array_equal(weighted.thresholds_, sl.PerLabel("mcc").fit(y, s).thresholds_)
+
+
+@given(data=st.data())
+def test_top_k_takes_the_best_and_of_equals_the_first(data):
+    _, s = data.draw(matrices())
+    n, c = s.shape
+    each = data.draw(st.lists(st.integers(0, c + 1), min_size=n, max_size=n))
+    for k in (0, 2, each, "count"):
+        predicted = sl.TopK(k).predict(s)
+        for i in range(n):
+            count = k if isinstance(k, int) else each[i] if k is each else int(np.floor(s[i].sum() + 0.5))
+            best = sorted(range(c), key=lambda j, i=i: (-s[i, j], j))[:count]
+            assert np.flatnonzero(predicted[i]).tolist() == sorted(best)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sl.TopK(-1), "k is -1: it must be a whole number of at least 0"),
+        (lambda: sl.TopK("counts"), "k is 'counts': did you mean count"),
+        (lambda: sl.TopK([1, 2]).predict([[0.5]]), "k has 2 numbers: the scores have 1 rows"),
+        (lambda: sl.TopK("count").predict([[2.0]]), r"TopK\('count'\) needs probabilities"),
+        (lambda: sl.Global(lambda a: a), "fails on plain numbers"),
+        (lambda: sl.Global(lambda tp, fp, fn, tn, div: None), "gives None on plain numbers"),
+    ],
+)
+def test_bad_input_of_rules_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

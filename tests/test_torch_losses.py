@@ -1,9 +1,7 @@
 """The losses in PyTorch against the paper's listing, plain loops, and finite differences."""
 
-import copy
 import itertools
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -240,16 +238,13 @@ def test_the_loss_tends_to_one_minus_the_hard_score(score, average):
 
 
 EVERY = {
-    **LOSSES,
-    **{
-        f"{score} {surrogate} {average}": (
-            lambda score=score, surrogate=surrogate, average=average: MetricLoss(
-                score, surrogate=surrogate, average=average
-            )
+    f"{score} {surrogate} {average}": (
+        lambda score=score, surrogate=surrogate, average=average: MetricLoss(
+            score, surrogate=surrogate, average=average
         )
-        for score, surrogate in allowed()
-        for average in ("macro", "micro", "samples", "weighted")
-    },
+    )
+    for score, surrogate in allowed()
+    for average in ("macro", "micro", "samples", "weighted")
 }
 
 
@@ -266,37 +261,10 @@ def test_gradients_are_finite_for_whatever_comes(name):
         assert torch.isfinite(gradient).all(), (fill, n, scale)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_summed_in_float32(name, dtype):
-    z, y = batch(6000, 3, dtype=torch.float32)
-    z = z.to(dtype)
-    expected = LOSSES[name]()(z.float(), y)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        leaf = z.clone().requires_grad_()
-        value = LOSSES[name]()(leaf, y)
-        (gradient,) = torch.autograd.grad(value, leaf)
-    assert value.dtype == torch.float32
-    torch.testing.assert_close(value, expected)
-    assert torch.isfinite(gradient).all()
-
-
 def test_the_loss_has_the_type_of_wide_logits():
     z, y = batch()
     assert SigmoidF1(slope=torch.ones(4))(z, y.int()).dtype == torch.float64
     assert SigmoidF1(slope=torch.ones(4).double())(z.float(), y.bool()).dtype == torch.float32
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_leading_axes_are_independent_runs(name):
-    loss = LOSSES[name]()
-    z = torch.stack([batch(seed=s)[0] for s in range(6)]).view(2, 3, 7, 4)
-    _, y = batch()
-    many = torch.stack([batch(seed=s)[1] for s in range(6)]).view(2, 3, 7, 4)
-    assert loss(z, y).shape == (2, 3)
-    for i, j in itertools.product(range(2), range(3)):
-        torch.testing.assert_close(loss(z, y)[i, j], loss(z[i, j], y))
-        torch.testing.assert_close(loss(z, many)[i, j], loss(z[i, j], many[i, j]))
 
 
 @pytest.mark.parametrize("average", AVERAGES)
@@ -340,6 +308,32 @@ def test_a_weight_of_two_is_the_example_twice(loss):
     weight = times.double().unsqueeze(1)
     torch.testing.assert_close(loss(z, y, weight=weight), repeated)
     torch.testing.assert_close(loss(z, y, weight=weight.expand(5, 3)), repeated)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_a_weight_of_two_is_the_example_twice_whatever_is_masked(average):
+    z, y = batch(6, 3, seed=9)
+    times = torch.tensor([1, 2, 3, 1, 0, 4])
+    mask = torch.rand(6, 3, generator=torch.Generator().manual_seed(2)) < 0.6
+    loss = MetricLoss("f1", average=average)
+    again = [part.repeat_interleave(times, 0) for part in (z, y, mask)]
+    weighted = loss(z, y, mask=mask, weight=times.double().unsqueeze(1))
+    torch.testing.assert_close(weighted, loss(*again[:2], mask=again[2]))
+    hard = sl.evaluate(y, (z > 0).double(), mask=mask, sample_weight=times)
+    if average:
+        steep = MetricLoss("f1", average=average, slope=1e6)
+        soft = 1 - steep(z, y, mask=mask, weight=times.double().unsqueeze(1))
+        assert soft.item() == pytest.approx(hard[f"{average}_f1"], abs=1e-9)
+
+
+@pytest.mark.parametrize("score", sl.SCORES)
+@pytest.mark.parametrize("average", AVERAGES)
+def test_the_scale_of_weights_does_not_matter(score, average):
+    z, y = batch(6, 3, seed=9, dtype=torch.float32)
+    weight = torch.rand(6, 3, generator=torch.Generator().manual_seed(1)) + 0.1
+    loss = MetricLoss(score, average=average)
+    for scale in (1e-9, 1e10):
+        torch.testing.assert_close(loss(z, y, weight=scale * weight), loss(z, y, weight=weight))
 
 
 def test_weights_of_labels_weigh_the_mean_over_labels():
@@ -428,15 +422,6 @@ def test_any_function_of_the_counts_is_a_score():
     torch.testing.assert_close(loss(z, y), (1 - tp / (tp + 2 * fp + fn)).mean())
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_scores_are_a_half_at_the_boundary_and_rise(name):
-    loss = LOSSES[name]()
-    z = torch.linspace(-8, 8, 65).double().unsqueeze(1)
-    scores = loss.scores(z)
-    assert (scores[1:] > scores[:-1]).all()
-    assert ((scores >= 0.5) == (z >= loss.boundary)).all()
-
-
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_a_surrogate_says_a_half_at_its_boundary(surrogate):
     loss = MetricLoss("f1", surrogate=surrogate, **SURROGATES[surrogate])
@@ -507,14 +492,6 @@ def test_a_surrogate_that_cannot_say_the_frequencies_leaves_it_to_its_scores(los
     assert torch.autograd.functional.jacobian(lambda x: loss.surrogate(x).sum(), z).min() > 0
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses_can_be_copied_and_pickled(name):
-    z, y = batch()
-    loss = LOSSES[name]()
-    for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
-        torch.testing.assert_close(other(z, y), loss(z, y))
-
-
 def test_a_surrogate_with_a_support_is_0_and_1_outside():
     loss = MetricLoss(surrogate="cdf", prior="raised_cosine")
     assert loss.surrogate(torch.tensor([[-3.0, 3.0]])).tolist() == [[0.0, 1.0]]
@@ -532,12 +509,6 @@ def test_what_rounding_leaves_of_a_count_is_not_amplified(score):
     assert gradient.abs().sum() < 1
 
 
-def test_no_examples_give_no_nan():
-    z = torch.zeros(0, 3)
-    assert all(torch.isfinite(make()(z, z)) for make in LOSSES.values())
-    assert all(torch.isfinite(MetricLoss(average=a)(z, z)).all() for a in AVERAGES)
-
-
 def test_logits_from_probabilities():
     z = torch.linspace(-9, 9, 7, requires_grad=True)
     torch.testing.assert_close(sl.logits_from(torch.sigmoid(z)), z, rtol=1e-4, atol=1e-4)
@@ -545,22 +516,6 @@ def test_logits_from_probabilities():
     assert torch.isfinite(sl.logits_from(torch.tensor([0.0, 1.0]))).all()
     np.testing.assert_allclose(sl.logits_from([0.25, 0.75]), [-math.log(3), math.log(3)])
     assert np.isfinite(sl.logits_from(np.array([0.0, 1.0]))).all()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("name", LOSSES)
-def test_compiles_whole(name):
-    torch._dynamo.reset()
-    z, y = batch(dtype=torch.float32)
-    loss = LOSSES[name]()
-    compiled = torch.compile(loss, fullgraph=True)
-    leaf, same = z.clone().requires_grad_(), z.clone().requires_grad_()
-    expected, actual = loss(leaf, y), compiled(same, y)
-    torch.testing.assert_close(actual, expected)
-    actual.backward()
-    expected.backward()
-    torch.testing.assert_close(same.grad, leaf.grad)
 
 
 BAD = [
@@ -580,7 +535,10 @@ BAD = [
     (lambda: MetricLoss(surrogate="amplify", scale=0), "scale is 0"),
     (lambda: MetricLoss("mcc", smoothing=1.0), "smoothing is 1: score mcc divides by a root"),
     (lambda: SigmoidF1(slope="a"), "slope is 'a': it must be a number"),
-    (lambda: SigmoidF1(offset=nn.Parameter(torch.zeros(2))), "offset requires a gradient"),
+    (
+        lambda: SigmoidF1(offset=nn.Parameter(torch.zeros(2))),
+        "offset requires a gradient: name it in learnable=",
+    ),
     (lambda: SigmoidF1(slope=torch.ones(4, 2)), "it must be a number, or a vector"),
     (
         lambda: SigmoidF1(slope=[1.0, 2.0])(torch.zeros(4, 3), torch.zeros(4, 3)),
@@ -595,6 +553,14 @@ BAD = [
     (lambda: start_at_priors(nn.Linear(2, 1), [0.5], nn.BCELoss()), "it must be a loss of scoreloss.torch"),
     (lambda: MetricLoss(lambda tp: tp), "score <lambda> fails on plain numbers"),
     (lambda: Focal(gamma=-1), "gamma is -1"),
+    (lambda: Focal(gamma=None), "gamma is None: it must be a number"),
+    (lambda: Focal(alpha=2), "alpha is 2: its numbers must be from 0 to 1"),
+    (lambda: Asymmetric(clip=1.0), "clip is 1.0: it must lie below 1"),
+    (lambda: SigmoidF1(slope="2"), "slope is '2': it must be a number"),
+    (
+        lambda: MetricLoss("fbeta", beta=2.0),
+        r"beta is not a knob of the sigmoid surrogate.*functools.partial",
+    ),
     (lambda: Asymmetric(clip=-0.1), "clip is -0.1"),
     (lambda: BCE(reduction="avg"), "reduction is 'avg'"),
     (lambda: BCE()(torch.zeros(3, 2), torch.zeros(3, 3)), r"targets have shape \(3, 3\): logits of \(3, 2\)"),
@@ -604,7 +570,7 @@ BAD = [
     (lambda: BCE()(torch.zeros(3, 2), torch.zeros(3, 2), weight=torch.ones(4, 1)), "weight has shape"),
     (lambda: start_at_priors(nn.Linear(2, 2), [0.5]), r"frequencies have shape \(1,\): the head has 2"),
     (lambda: start_at_priors(nn.Linear(2, 1), [0.0]), "label_frequencies"),
-    (lambda: start_at_priors(nn.Linear(2, 1, bias=False), [0.5]), "head has no bias"),
+    (lambda: start_at_priors(nn.Linear(2, 1, bias=False), [0.4]), "head has no bias"),
     (lambda: start_at_priors(StackedLinear(2, 2, 1), [0.5], seed=[1]), "seed has 1 numbers"),
 ]
 
@@ -614,3 +580,10 @@ def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_a_gradient_that_float16_cannot_hold_is_its_largest_number():
+    z = torch.tensor([[-1.0, 0.5], [-1.0, 0.2]], dtype=torch.float16, requires_grad=True)
+    UnboundedF1()(z, torch.tensor([[1.0, 0], [0, 1]])).backward()
+    assert torch.isfinite(z.grad).all()
+    assert z.grad[0, 0] == -torch.finfo(torch.float16).max

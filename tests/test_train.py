@@ -11,7 +11,7 @@ from scoreloss.bench.plan import Cell, Settings, Split, packs
 from scoreloss.bench.train import Adam, Pack, Run
 from scoreloss.checks import InputError
 from scoreloss.metrics import label_frequencies
-from scoreloss.torch import BCE, LOSSES, Asymmetric, MetricLoss, SigmoidF1, start_at_priors
+from scoreloss.torch import BCE, LOSSES, Asymmetric, DeepF, MetricLoss, SigmoidF1, start_at_priors
 
 N, FEATURES, LABELS = 120, 6, 4
 
@@ -49,7 +49,7 @@ def trained(data, runs, which, head, epochs=10):
 @pytest.mark.parametrize("head", ["linear", "mlp"])
 def test_a_stack_gives_each_run_the_weights_it_gets_alone(data, head):
     together = trained(data, runs(), [0, 1, 2], head)
-    assert together._adam.steps == 50
+    assert together._adams[0].steps == 50
     starts = {}
     for seed in range(3):
         for r, run in enumerate(runs()):
@@ -58,6 +58,23 @@ def test_a_stack_gives_each_run_the_weights_it_gets_alone(data, head):
                 torch.testing.assert_close(stacked[seed, r], single[0, 0], rtol=1e-9, atol=1e-9)
             starts[seed, r] = alone.layers[-1]
     assert not torch.allclose(starts[0, 0], starts[1, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_is_stacked_as_it_is_alone(data, name):
+    y = data[1]
+
+    def run(seeds):
+        return [Run(LOSSES[name].for_targets(y, runs=seeds), 0.01)]
+
+    together = trained(data, run(3), [0, 1, 2], "linear", epochs=4)
+    for seed in range(3):
+        alone = trained(data, run(1), [seed], "linear", epochs=4)
+        torch.testing.assert_close(together.layers[0][seed], alone.layers[0][0], rtol=1e-9, atol=1e-9)
+        own = zip(together.runs[0].loss.parameters(), alone.runs[0].loss.parameters(), strict=True)
+        for stacked, single in own:
+            torch.testing.assert_close(stacked[seed], single[0], rtol=1e-9, atol=1e-9)
+            assert not torch.equal(stacked[0], stacked[1])
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])
@@ -98,7 +115,7 @@ def test_adam_is_torchs():
     layer = torch.randn(2, 3, 4, 5, generator=generator, dtype=torch.float64)
     rates = torch.tensor([0.1, 0.01, 0.5], dtype=torch.float64)
     ours = layer.clone()
-    adam = Adam([ours], rate=rates, decay=torch.zeros(3, dtype=torch.float64))
+    adam = Adam([ours], rate=rates.view(-1, 1, 1))
     theirs = [layer[:, r].clone().requires_grad_() for r in range(3)]
     optimiser = torch.optim.Adam(
         [{"params": [p], "lr": rate.item()} for p, rate in zip(theirs, rates, strict=True)]
@@ -137,13 +154,21 @@ def test_packs_have_the_same_losses_for_each_seed():
     def cell(loss, seed):
         return Cell("d", "h", loss, seed, Settings())
 
-    grid = [cell(loss, seed) for loss in LOSSES for seed in range(3)]
-    assert [[len(row) for row in pack] for pack in packs(grid)] == [[len(LOSSES)] * 3]
+    names = ["bce", "focal", "sigmoid_f1", "deep_f"]
+    outputs = {**dict.fromkeys(names, (4,)), "deep_f": (4, 3)}
+    grid = [cell(loss, seed) for loss in names for seed in range(3)]
+    assert sorted([len(row) for row in pack] for pack in packs(grid, outputs)) == [[1, 1, 1], [3, 3, 3]]
     ragged = [c for c in grid if (c.loss, c.seed) != ("bce", 1)]
-    assert sorted(len(row) for pack in packs(ragged) for row in pack) == [9, 10, 10]
-    for pack in packs(ragged):
+    assert sorted(len(row) for pack in packs(ragged, outputs) for row in pack) == [1, 1, 1, 2, 3, 3]
+    for pack in packs(ragged, outputs):
         assert len({tuple(c.loss for c in row) for row in pack}) == 1
-    assert packs([]) == []
+    assert packs([], outputs) == []
+
+
+def test_losses_of_other_logits_are_not_stacked(data):
+    x, y, splits = data
+    with pytest.raises(InputError, match="logits of one shape"):
+        Pack(x, y, splits[:1], [Run(BCE(), 0.1), Run(DeepF(2), 0.1)], [0], head="linear", batch_size=16)
 
 
 def test_seeds_of_a_pack_must_train_on_as_many(data):

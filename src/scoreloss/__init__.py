@@ -8,7 +8,7 @@ from scoreloss.metrics import evaluate, label_frequencies
 from scoreloss.ops import logits_from
 from scoreloss.scores import SCORES
 from scoreloss.split import stratified_split
-from scoreloss.thresholds import Fixed, Global, PerLabel
+from scoreloss.thresholds import Fixed, Global, PerLabel, TopK
 
 __version__ = "0.1.0.dev0"
 
@@ -18,6 +18,7 @@ __all__ = [
     "Fixed",
     "Global",
     "PerLabel",
+    "TopK",
     "__version__",
     "evaluate",
     "label_frequencies",

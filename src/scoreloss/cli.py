@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         status = int(options.run(options))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return status
     except (InputError, ImportError) as problem:
         print(f"scoreloss: {problem}", file=sys.stderr)
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(
-            "\nscoreloss: stopped; finished runs are kept, the others are trained next time", file=sys.stderr
+            "\nscoreloss: stopped; what was written is kept, the rest is trained next time", file=sys.stderr
         )
         return 130
 
@@ -55,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         "judged under every rule. Writes one JSON file a cell and report.html; what is there is not trained again.",
     )
     bench.add_argument("dataset", metavar="DATASET", help="yeast")
-    bench.add_argument("--losses", metavar="A,B,...", help="names of losses (default: the paper's five)")
+    bench.add_argument(
+        "--losses", metavar="A,B,...", help="names of losses, or all (default: the paper's five)"
+    )
     bench.add_argument("--seeds", type=int, default=5, metavar="N", help="how many (default: %(default)s)")
     bench.add_argument(
         "--head",
@@ -94,6 +97,7 @@ def _bench(options: argparse.Namespace) -> int:
     from scoreloss.bench.plan import PAPER_LOSSES, Settings
     from scoreloss.bench.run import bench
     from scoreloss.data import load
+    from scoreloss.torch import LOSSES
 
     start = time.perf_counter()
     settings = Settings(
@@ -106,6 +110,8 @@ def _bench(options: argparse.Namespace) -> int:
     )
     dataset = load(options.dataset)
     losses = PAPER_LOSSES if options.losses is None else _names(options.losses)
+    if losses == ["all"]:
+        losses = list(LOSSES)
     progress = _Progress()
     outcome = bench(
         dataset,

@@ -104,17 +104,40 @@ def division(ops: Ops, *, smoothing: float = 0.0, least: float | None = None) ->
     return div
 
 
-def unit_weights(ops: Ops, mask: Array | None, weight: Array | None, average: str | None) -> Array | None:
-    """How much each unit counts in the mean: the mean weight of its entries; 0 where all are masked.
+class Weights(NamedTuple):
+    """What mask and weight say, as numbers in the shape of the targets; None where nobody said anything."""
 
-    ``mask`` and ``weight`` have the shape of the targets, ``weight`` 0 where masked.
+    mask: Any
+    entries: Any
+    """The weight of each entry, 0 where masked."""
+    given: Any
+    """The weights before the mask."""
+
+
+def unit_weights(ops: Ops, weights: Weights, average: str | None) -> Array | None:
+    """How much each unit counts in the mean: the mean weight of its entries, masked or not, that have any.
+
+    So weights of examples, (n, 1), leave labels equal whatever is masked. A unit without an unmasked entry that has
+    weight counts 0.
     """
-    axis = AXES[average]
-    if weight is None:
+    if weights.entries is None:
         return None
-    if mask is None:
-        return ops.sum(weight, axis)
-    return division(ops)(ops.sum(weight, axis), ops.sum(mask, axis))
+    axis = AXES[average]
+    some = ops.sum(weights.entries, axis) > 0
+    if weights.given is None:
+        return ops.where(some, 1.0, 0.0)
+    entries = ops.where(weights.given > 0, ops.ones_like(weights.given), 0.0)
+    return ops.where(some, division(ops)(ops.sum(weights.given, axis), ops.sum(entries, axis)), 0.0)
+
+
+def unit_shares(ops: Ops, weights: Weights, average: str | None) -> tuple[Array | None, Array | None]:
+    """The weight of each unit, and of each entry its weight over that of its unit."""
+    units = unit_weights(ops, weights, average)
+    if units is None or weights.given is None:
+        return units, weights.mask
+    axis = AXES[average]
+    along = units[..., None, :] if axis == -2 else units[..., None] if axis == -1 else units[..., None, None]
+    return units, division(ops)(weights.entries, along * ops.ones_like(weights.entries))
 
 
 def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str | None) -> Array:

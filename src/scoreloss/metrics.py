@@ -47,7 +47,7 @@ def evaluate(
     0.8
     """
     y, s, w, m = checked(targets, scores, sample_weight, mask)
-    predicted = s >= checked_thresholds(thresholds, y.shape[1])
+    predicted = s >= checked_thresholds(thresholds, y.shape[1], scores)
     result = decision_metrics(y, predicted, w, m, per_label=per_label)
     ranking = ranking_metrics(y, s, w, m, per_label=per_label)
     labels = {**result.pop("per_label", {}), **ranking.pop("per_label", {})}

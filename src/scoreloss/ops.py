@@ -25,6 +25,8 @@ class Ops:
     """``cast(x, like)``: a number, array or tensor in the float type of ``like``."""
     sum: Callable[..., Array]
     """``sum(x, axis, keepdims=False)``."""
+    max: Callable[..., Array]
+    """``max(x, axis, keepdims=False)``."""
     where: Callable[[Array, Array, Array], Array]
     clip: Callable[..., Array]
     """``clip(x, low, high)``, either bound None."""
@@ -37,6 +39,7 @@ class Ops:
     exp: Callable[[Array], Array]
     log: Callable[[Array], Array]
     sqrt: Callable[[Array], Array]
+    abs: Callable[[Array], Array]
     sin: Callable[[Array], Array]
 
 
@@ -53,6 +56,7 @@ NUMPY = Ops(
     widen=_widen,
     cast=lambda x, like: np.asarray(x, like.dtype),
     sum=lambda x, axis, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
+    max=lambda x, axis, keepdims=False: np.max(x, axis=axis, keepdims=keepdims),
     where=np.where,
     clip=np.clip,
     epsilon=lambda x: float(np.finfo(x.dtype).eps),
@@ -63,6 +67,7 @@ NUMPY = Ops(
     exp=np.exp,
     log=np.log,
     sqrt=np.sqrt,
+    abs=np.abs,
     sin=np.sin,
 )
 

@@ -139,7 +139,10 @@ def knobs_of(surrogate: str, given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in kind.knobs:
             own = ", ".join(kind.knobs) or "none"
-            raise InputError(f"{name} is not a knob of the {surrogate} surrogate: it has {own}")
+            raise InputError(
+                f"{name} is not a knob of the {surrogate} surrogate: it has {own} (a score takes its own parameters "
+                "by functools.partial)"
+            )
     knobs = {**kind.knobs, **given}
     kind.check(**knobs)
     return knobs
@@ -179,13 +182,18 @@ def _is(knob: Any, neutral: float) -> bool:
 
 def _plain(name: str, knob: Any) -> NDArray[np.float64]:
     if getattr(knob, "requires_grad", False):
-        raise InputError(f"{name} requires a gradient: only fixed slopes and offsets are supported")
+        raise InputError(
+            f"{name} requires a gradient: name it in learnable= and give the value to start from"
+        )
     if hasattr(knob, "cpu"):
         knob = knob.cpu()
     try:
-        return np.asarray(knob, np.float64)
+        plain = np.asarray(knob)
     except (TypeError, ValueError):
-        raise InputError(f"{name} is {knob!r}: it must be a number, or one for each label") from None
+        plain = np.asarray("")
+    if plain.dtype.kind not in "fiu":
+        raise InputError(f"{name} is {knob!r}: it must be a number, or one for each label")
+    return plain.astype(np.float64)
 
 
 def _show(knob: NDArray[np.float64]) -> str:

@@ -14,10 +14,20 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scoreloss.checks import Booleans, Floats, InputError, checked, number_from, one_of
+from scoreloss.checks import (
+    Booleans,
+    Floats,
+    InputError,
+    as_array,
+    checked,
+    formula_of,
+    number_from,
+    one_of,
+    rounded_like,
+)
 from scoreloss.counts import AXES, from_sums
 from scoreloss.hard import DIV, rounding_off
-from scoreloss.scores import SCORES, Score
+from scoreloss.scores import Score
 
 EQUAL = 1e-12
 """Scores that differ by less came out of sums in another order."""
@@ -85,7 +95,7 @@ class Global:
     score_: float
 
     def __init__(self, score: str | Score = "f1", average: str = "macro") -> None:
-        self._score = _formula(score)
+        self._score = formula_of(score)
         one_of("average", average, [name for name in AXES if name])
         self.score = score
         self.average = average
@@ -140,7 +150,7 @@ class PerLabel:
     fallback_: Booleans
 
     def __init__(self, score: str | Score = "f1", *, min_positives: int = 0) -> None:
-        self._score = _formula(score)
+        self._score = formula_of(score)
         number_from("min_positives", min_positives, 0)
         self.score = score
         self.min_positives = min_positives
@@ -173,7 +183,61 @@ class PerLabel:
         return _at_least(scores, _fitted(self, "thresholds_"))
 
     def __repr__(self) -> str:
-        return f"PerLabel({_name(self.score)!r})"
+        return f"PerLabel({_name(self.score)!r}, min_positives={self.min_positives})"
+
+
+class TopK:
+    """The k best labels of each row, ties by label index.
+
+    ``k`` is a number, one for each row (the prediction of a ``LabelCount``), or "count": the sum of the row's
+    probabilities, rounded. There is nothing to learn.
+
+    >>> TopK(1).predict([[0.5, 0.9], [0.4, 0.4]]).tolist()
+    [[False, True], [True, False]]
+    """
+
+    def __init__(self, k: int | ArrayLike | str) -> None:
+        if isinstance(k, str):
+            one_of("k", k, ["count"])
+        else:
+            counts = np.asarray(k)
+            if counts.dtype.kind not in "iu" or counts.ndim > 1 or (counts < 0).any():
+                raise InputError(
+                    f"k is {k!r}: it must be a whole number of at least 0, one for each row, or 'count'"
+                )
+        self.k = k
+
+    def fit(
+        self,
+        targets: ArrayLike,
+        scores: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+    ) -> Self:
+        """Nothing to learn; the arguments are checked like any rule's."""
+        checked(targets, scores, sample_weight, mask)
+        return self
+
+    def predict(self, scores: ArrayLike) -> Booleans:
+        """Scores (n, c) to booleans."""
+        s = _checked_scores(scores)
+        if isinstance(self.k, str):
+            if s.size and not (s.min() >= 0 and s.max() <= 1):
+                raise InputError("scores lie outside [0, 1]: TopK('count') needs probabilities")
+            counts = np.floor(s.sum(axis=1) + 0.5)
+        else:
+            counts = np.asarray(self.k)
+            if counts.ndim and len(counts) != len(s):
+                raise InputError(f"k has {len(counts)} numbers: the scores have {len(s)} rows")
+        order = np.argsort(-s, axis=1, kind="stable")
+        predicted = np.empty(s.shape, bool)
+        first = np.arange(s.shape[1]) < counts.reshape(-1, 1)
+        np.put_along_axis(predicted, order, np.broadcast_to(first, s.shape), axis=1)
+        return predicted
+
+    def __repr__(self) -> str:
+        return f"TopK({self.k!r})"
 
 
 class _Entries:
@@ -276,13 +340,6 @@ def _running(values: Floats, starts: NDArray[np.intp], sizes: NDArray[np.intp]) 
     return np.asarray(sums - np.repeat(offsets, sizes))
 
 
-def _formula(score: str | Score) -> Score:
-    if callable(score):
-        return score
-    one_of("score", score, SCORES)
-    return SCORES[score]
-
-
 def _name(score: str | Score) -> str:
     return score if isinstance(score, str) else getattr(score, "__name__", "a function")
 
@@ -293,7 +350,8 @@ def _held_out(
     y, s, w, m = checked(targets, scores, sample_weight, mask)
     if np.isposinf(s if m is None else s[m]).any():
         raise InputError("scores contain inf: no threshold lies above it")
-    return y, s, w, m
+    # A score does not depend on the scale of weights, but tiny ones would be taken for rounding.
+    return y, s, w if w is None or not w.any() else w / w.mean(), m
 
 
 def _fitted(rule: Any, attribute: str) -> Any:
@@ -302,14 +360,17 @@ def _fitted(rule: Any, attribute: str) -> Any:
     return getattr(rule, attribute)
 
 
-def _at_least(scores: ArrayLike, thresholds: Any) -> Booleans:
-    s = np.asarray(scores)
-    if s.ndim != 2 or s.dtype.kind not in "fiub":
-        raise InputError(
-            f"scores have shape {s.shape} and type {s.dtype}: they must be numbers (examples, labels)"
-        )
-    if np.ndim(thresholds) and s.shape[1] != len(thresholds):
-        raise InputError(f"scores have {s.shape[1]} labels: the rule was fitted on {len(thresholds)}")
+def _checked_scores(scores: ArrayLike) -> Floats:
+    s = as_array("scores", scores)
+    if s.ndim != 2:
+        raise InputError(f"scores have shape {s.shape}: they must be a matrix (examples, labels)")
     if np.isnan(s).any():
         raise InputError("scores contain NaN: they must be numbers")
-    return np.asarray(s.astype(np.float64, copy=False) >= thresholds)
+    return np.asarray(s.astype(np.float64, copy=False))
+
+
+def _at_least(scores: ArrayLike, thresholds: Any) -> Booleans:
+    s = _checked_scores(scores)
+    if np.ndim(thresholds) and s.shape[1] != len(thresholds):
+        raise InputError(f"scores have {s.shape[1]} labels: the rule was fitted on {len(thresholds)}")
+    return np.asarray(s >= rounded_like(thresholds, scores))

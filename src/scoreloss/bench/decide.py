@@ -15,6 +15,7 @@ from scoreloss.metrics import decision_metrics, label_frequencies, ranking_metri
 from scoreloss.scores import f1
 from scoreloss.split import stratified_split
 from scoreloss.thresholds import Fixed, Global, PerLabel, Rule
+from scoreloss.torch import Loss
 
 RULES: dict[str, Callable[[], Rule]] = {
     "fixed_0.5": lambda: Fixed(0.5),
@@ -24,7 +25,15 @@ RULES: dict[str, Callable[[], Rule]] = {
 }
 """On ``loss.scores``, so that 0.5 is each loss's own boundary."""
 
+BOUNDARY_RULES = ("fixed_0.5", "fixed_0.05")
+"""They say nothing of a loss that only ranks."""
+
 FLOORS = ("all positive", "none positive", "label priors")
+
+
+def rules_for(loss: Loss) -> list[str]:
+    """The rules that fit a loss."""
+    return [rule for rule in RULES if not (loss.only_ranks and rule in BOUNDARY_RULES)]
 
 
 def halves(targets: Booleans, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -17,7 +17,7 @@ from scoreloss.data import Dataset
 from scoreloss.split import stratified_split
 from scoreloss.torch import LOSSES
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Rises when the same cell would give other numbers; results of an older protocol are trained again."""
 
 PAPER_LOSSES = ("bce", "focal", "asymmetric", "unbounded_f1", "sigmoid_f1")
@@ -88,11 +88,14 @@ def cells(dataset: Dataset, losses: Sequence[str], seeds: int, settings: Setting
     ]
 
 
-def packs(missing: Sequence[Cell]) -> list[list[list[Cell]]]:
-    """Cells that are trained together, as [seed][loss] with the same losses for each seed of a pack."""
-    by_seed: dict[int, list[Cell]] = defaultdict(list)
+def packs(missing: Sequence[Cell], outputs: Mapping[str, tuple[int, ...]]) -> list[list[list[Cell]]]:
+    """Cells that are trained together, as [seed][loss] with the same losses for each seed of a pack.
+
+    ``outputs`` are the shapes of the logits that each loss takes: those of a pack are alike.
+    """
+    by_seed: dict[tuple[tuple[int, ...], int], list[Cell]] = defaultdict(list)
     for cell in missing:
-        by_seed[cell.seed].append(cell)
+        by_seed[outputs[cell.loss], cell.seed].append(cell)
     by_losses: dict[tuple[str, ...], list[list[Cell]]] = defaultdict(list)
     for row in by_seed.values():
         by_losses[tuple(cell.loss for cell in row)].append(row)

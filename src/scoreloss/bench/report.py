@@ -52,6 +52,8 @@ def text(rows: Sequence[Row]) -> str:
                 for m in COLUMNS
             )
             lines.append(f"  {names[row]:{width}}{figures}".rstrip())
+        for name in _only_ranking(rows, rule):
+            lines.append(f"  {name:{width}}" + "  ".join(f"{'-':>6}{'':6}" for _ in COLUMNS).rstrip())
     return "\n".join([*lines[1:], "", NAMES_NOTE])
 
 
@@ -62,10 +64,12 @@ def headline(rows: Sequence[Row]) -> str:
         (row for row in rows if not row.is_floor and row.rule != "fixed_0.5"),
         key=lambda row: row.mean["weighted_f1"],
     )
+    best_tuned = f"{tuned.name} under {RULE_NAMES[tuned.rule]}, {100 * tuned.mean['weighted_f1']:.1f}."
+    if not own:
+        return f"The best weighted F1 is that of {best_tuned}"
     return (
         f"With no threshold tuned, {own[0].name} reaches a weighted F1 of {100 * own[0].mean['weighted_f1']:.1f}; "
-        f"the best with another rule is {tuned.name} under {RULE_NAMES[tuned.rule]}, "
-        f"{100 * tuned.mean['weighted_f1']:.1f}."
+        f"the best with another rule is {best_tuned}"
     )
 
 
@@ -125,7 +129,8 @@ def _notes(
         "Each loss is judged under each rule at the epoch where that rule scored the best weighted F1 on validation "
         "data. Rules that learn are cross-fitted for this choice and then fitted on all of the validation part; "
         "the test part is used for the figures here alone.",
-        "Fixed(0.5) is applied to loss.scores, where 0.5 is the boundary the loss itself was trained with.",
+        "Fixed(0.5) is applied to loss.scores, where 0.5 is the boundary the loss itself was trained with; a loss that "
+        "only ranks has none, which a dash says.",
         NAMES_NOTE,
         f"{len(planned)} runs took {seconds:.0f} s of training and judging in all; "
         f"data hash {dataset.content_hash[:12]}.",
@@ -144,6 +149,9 @@ def _table(rows: Sequence[Row], rule: str) -> str:
         )
         kind = "floor" if row.is_floor else ""
         body += f'<tr class="{kind}"><th scope="row">{escape(row.name)}</th>{cells}</tr>\n'
+    dashes = "<td>–</td>" * len(COLUMNS)
+    for name in _only_ranking(rows, rule):
+        body += f'<tr><th scope="row">{escape(name)}</th>{dashes}</tr>\n'
     return (
         f"<h2>{escape(RULE_TITLES[rule])}</h2>\n<div class='scroll'><table><thead><tr><th></th>{head}</tr></thead>"
         f"<tbody>\n{body}</tbody></table></div>\n"
@@ -157,7 +165,6 @@ def _chart(rows: Sequence[Row]) -> str:
     low = min(floor, *(row.mean["weighted_f1"] - row.std["weighted_f1"] for row in trained))
     high = max(row.mean["weighted_f1"] + row.std["weighted_f1"] for row in trained)
     span = (high - low) or 1.0
-    names = list(dict.fromkeys(row.name for row in trained))
     left, width, line, gap = 150, 520, 20, 34
 
     def across(value: float) -> float:
@@ -168,8 +175,8 @@ def _chart(rows: Sequence[Row]) -> str:
     for rule in RULES:
         y += gap
         parts.append(f'<text class="rule" x="0" y="{y}">{escape(RULE_NAMES[rule])}</text>')
-        for name in names:
-            row = next(r for r in trained if r.name == name and r.rule == rule)
+        for row in _sorted(trained, rule):
+            name = row.name
             mean, std = row.mean["weighted_f1"], row.std["weighted_f1"]
             y += line
             parts.append(
@@ -196,6 +203,12 @@ def _sorted(rows: Sequence[Row], rule: str) -> list[Row]:
         (row for row in rows if row.rule == rule),
         key=lambda row: (row.is_floor, -row.mean["weighted_f1"]),
     )
+
+
+def _only_ranking(rows: Sequence[Row], rule: str) -> list[str]:
+    """Losses that were trained, and have no boundary for this rule to speak of."""
+    seen = {row.name for row in rows if row.rule == rule}
+    return [name for name in dict.fromkeys(row.name for row in rows) if name not in seen]
 
 
 def _best(rows: Sequence[Row], rule: str) -> dict[str, Row]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.metadata
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from scoreloss.bench.store import Damaged, Store, write_whole
 from scoreloss.bench.train import Layers, Pack, Run
 from scoreloss.checks import Floats, InputError
 from scoreloss.data import Dataset
-from scoreloss.torch import LOSSES
+from scoreloss.torch import LOSSES, Loss
 
 CHECKPOINTS = 25
 """At most so many epochs of a run are looked at on validation data."""
@@ -63,10 +63,12 @@ def bench(
     store.open()
     store.check_free(planned)
     splits = {seed: split_for(dataset, seed) for seed in range(seeds)}
-    write_whole(folder / "splits.json", json.dumps(split_record(dataset, splits)) + "\n")
+    store.write_splits(split_record(dataset, splits))
     results, missing = ({}, planned) if force else _kept(store, planned, say)
     kept = len(results)
-    for pack in packs(missing):
+    pool = dataset.targets[dataset.splits["train"]]
+    outputs = {loss: LOSSES[loss].for_targets(pool).outputs(pool.shape[1]) for loss in losses}
+    for pack in packs(missing, outputs):
         for cell, result in train_pack(dataset, pack, splits, say).items():
             store.write(cell, result)
             results[cell] = result
@@ -94,8 +96,14 @@ def train_pack(
     start = time.perf_counter()
     seeds = [row[0].seed for row in pack]
     settings = pack[0][0].settings
+    pool = dataset.targets[dataset.splits["train"]]
     runs = [
-        Run(LOSSES[cell.loss](), settings.learning_rate, settings.weight_decay, settings.init)
+        Run(
+            LOSSES[cell.loss].for_targets(pool, runs=len(seeds)),
+            settings.learning_rate,
+            settings.weight_decay,
+            settings.init,
+        )
         for cell in pack[0]
     ]
     used = [splits[seed] for seed in seeds]
@@ -109,7 +117,7 @@ def train_pack(
         batch_size=settings.batch_size,
     )
     count = len(seeds) * len(runs)
-    say(f"{count} runs as one program: {len(runs)} losses x {len(seeds)} seeds")
+    say(f"{count} runs as one program, losses x seeds: {len(runs)} x {len(seeds)}")
     search = _Search(dataset, program, used, seeds)
     looked_at = set(np.linspace(settings.epochs, 1, min(CHECKPOINTS, settings.epochs)).round())
 
@@ -150,33 +158,42 @@ class _Search:
         self.best = {rule: np.full(shape, -1.0) for rule in decide.RULES}
         self.epoch = {rule: np.zeros(shape, int) for rule in decide.RULES}
         self.layers = {rule: [layer.detach().clone() for layer in program.layers] for rule in decide.RULES}
+        self.losses = {rule: [copy.deepcopy(run.loss) for run in program.runs] for rule in decide.RULES}
         self.curves: list[tuple[int, dict[str, Any]]] = []
 
     def look(self, epoch: int) -> None:
         """Score every run on validation data under every rule, and keep what is better than before."""
-        scores = self._scores("validation", self.program.layers)
+        scores = self._scores("validation", self.program.layers, [run.loss for run in self.program.runs])
         seen = {rule: np.full(best.shape, np.nan) for rule, best in self.best.items()}
         for s, split in enumerate(self.splits):
             y = self.targets[split.validation]
             for r in range(len(self.program.runs)):
                 if np.isnan(scores[r][s]).any():
                     continue
-                for rule, best in self.best.items():
+                for rule in decide.rules_for(self.program.runs[r].loss):
+                    best = self.best[rule]
                     value = decide.validation_score(rule, y, scores[r][s], self.halves[s])
                     seen[rule][s, r] = value
                     if value > best[s, r]:
                         best[s, r] = value
                         self.epoch[rule][s, r] = epoch
-                        for kept, layer in zip(self.layers[rule], self.program.layers, strict=True):
-                            kept[s, r] = layer.detach()[s, r]
+                        self._keep(rule, s, r)
         self.curves.append((epoch, seen))
+
+    @torch.no_grad()
+    def _keep(self, rule: str, s: int, r: int) -> None:
+        for kept, layer in zip(self.layers[rule], self.program.layers, strict=True):
+            kept[s, r] = layer[s, r]
+        own = self.program.runs[r].loss.parameters()
+        for kept, parameter in zip(self.losses[rule][r].parameters(), own, strict=True):
+            kept[s] = parameter[s]
 
     def judge(self) -> list[list[dict[str, Any]]]:
         """Results as [seed][run]: each rule with its own heads, on the test part."""
         results: list[list[dict[str, Any]]] = [[{} for _ in self.program.runs] for _ in self.splits]
         for rule in decide.RULES:
-            validation = self._scores("validation", self.layers[rule])
-            test = self._scores("test", self.layers[rule])
+            validation = self._scores("validation", self.layers[rule], self.losses[rule])
+            test = self._scores("test", self.layers[rule], self.losses[rule])
             for s, split in enumerate(self.splits):
                 y = self.targets
                 for r, result in enumerate(results[s]):
@@ -200,14 +217,11 @@ class _Search:
                 }
         return results
 
-    def _scores(self, part: str, layers: Layers) -> list[list[Floats]]:
+    def _scores(self, part: str, layers: Layers, losses: Sequence[Loss]) -> list[list[Floats]]:
         """Scores as [run][seed] of (examples, labels), in float64 so that ranks survive the sigmoid."""
         rows = torch.as_tensor(np.stack([getattr(split, part) for split in self.splits]))
         logits = self.program.logits(rows, layers).double()
-        return [
-            [seed.numpy() for seed in run.loss.scores(z)]
-            for run, z in zip(self.program.runs, logits, strict=True)
-        ]
+        return [[seed.numpy() for seed in loss.scores(z)] for loss, z in zip(losses, logits, strict=True)]
 
 
 def summary(
@@ -222,7 +236,7 @@ def summary(
     for rule in decide.RULES:
         for loss in dict.fromkeys(cell.loss for cell in planned):
             of_loss = [results[cell] for cell in planned if cell.loss == loss]
-            finished = [result["rules"] for result in of_loss if not result["diverged"]]
+            finished = [r["rules"] for r in of_loss if not r["diverged"] and rule in r["rules"]]
             if finished:
                 rows.append(summarise(loss, rule, finished))
         for name in decide.FLOORS:

@@ -75,6 +75,17 @@ class Store:
             raise Damaged(f"{path}: its checksum does not fit its content")
         return result
 
+    def write_splits(self, record: dict[str, Any]) -> None:
+        """Keep the splits, beside those of other seeds of the same data."""
+        path = self.folder / "splits.json"
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+            if before["data_hash"] == record["data_hash"]:
+                record = {**record, "seeds": {**before["seeds"], **record["seeds"]}}
+        except (ValueError, OSError, RecursionError, KeyError, TypeError):
+            pass  # none yet, or none that can be trusted: they follow from the seeds
+        write_whole(path, json.dumps(record) + "\n")
+
     def write(self, cell: Cell, result: dict[str, Any]) -> None:
         """Keep the result of a cell."""
         result = _storable(result)

@@ -7,6 +7,7 @@ the weights that it would get alone. Runs of one seed share their batches, and s
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,10 @@ EPS = 1e-8
 
 @dataclass(frozen=True)
 class Run:
-    """One column of a pack: what is trained on every seed of it."""
+    """One column of a pack: what is trained on every seed of it.
+
+    A loss with parameters of its own is made for so many runs as there are seeds, and belongs to one column.
+    """
 
     loss: Loss
     learning_rate: float
@@ -58,8 +62,12 @@ class Pack:
     ) -> None:
         if len({len(split.train) for split in splits}) != 1:
             raise InputError("the seeds of a pack must have training parts of one size")
+        labels = targets.shape[1]
         self.runs = runs
-        self.batch_size = batch_size
+        self.outputs = runs[0].loss.outputs(labels)
+        if any(run.loss.outputs(labels) != self.outputs for run in runs):
+            raise InputError("the losses of a pack must take logits of one shape")
+        self.batch_size = min(batch_size, len(splits[0].train))
         self._together = _together(runs)
         self._features = torch.stack([_standardised(features, split.train, dtype) for split in splits])
         self._targets = torch.as_tensor(targets, dtype=dtype)
@@ -70,17 +78,27 @@ class Pack:
             layer.to(dtype).requires_grad_()
             for layer in _started(targets, splits, runs, seeds, (features.shape[1], *HEADS[head]))
         ]
-        self._adam = Adam(
-            self.layers,
-            rate=torch.tensor([run.learning_rate for run in runs], dtype=dtype),
-            decay=torch.tensor([run.weight_decay for run in runs], dtype=dtype),
-        )
+
+        def each_run(values: Sequence[float]) -> Tensor:
+            return torch.tensor(values, dtype=dtype).view(-1, 1, 1)
+
+        self._adams = [
+            Adam(
+                self.layers,
+                rate=each_run([run.learning_rate for run in runs]),
+                decay=each_run([run.weight_decay for run in runs]),
+            )
+        ]
+        for run in runs:
+            own: Layers = list(run.loss.to(dtype).parameters())
+            if own:
+                self._adams.append(Adam(own, rate=torch.tensor(run.learning_rate, dtype=dtype)))
 
     @torch.no_grad()
     def logits(self, rows: Tensor, layers: Layers | None = None) -> Tensor:
-        """Rows (seeds, n) to logits (runs, seeds, n, labels), by the heads as they are or by others."""
+        """Rows (seeds, n) to logits (runs, seeds, n, *outputs), by the heads as they are or by others."""
         (logits,) = _logits(self._take(rows), self.layers if layers is None else layers, [len(self.runs)])
-        return logits
+        return torch.unflatten(logits, -1, self.outputs)
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """One epoch of features and targets (seeds, batch, ...), each seed in its own order.
@@ -100,9 +118,15 @@ class Pack:
     def step(self, x: Tensor, y: Tensor) -> None:
         """One step of every run on its seed's batch."""
         parts = _logits(x, self.layers, [width for _, width in self._together])
-        losses = [loss(part, y) for (loss, _), part in zip(self._together, parts, strict=True)]
+        losses = [
+            loss(part.unflatten(-1, self.outputs), y)
+            for (loss, _), part in zip(self._together, parts, strict=True)
+        ]
         ones = [torch.ones_like(loss) for loss in losses]
-        self._adam.step(torch.autograd.grad(losses, self.layers, ones))
+        moved = [tensor for adam in self._adams for tensor in adam.layers]
+        gradients = iter(torch.autograd.grad(losses, moved, ones))
+        for adam in self._adams:
+            adam.step([next(gradients) for _ in adam.layers])
 
     def _take(self, rows: Tensor, out: Tensor | None = None) -> Tensor:
         seeds, n, width = self._features.shape
@@ -120,12 +144,12 @@ class Pack:
 
 
 class Adam:
-    """Adam with decoupled weight decay, with a rate and a decay for each run. Biases do not decay."""
+    """Adam with decoupled weight decay; rate and decay broadcast against the layers. The last column does not decay."""
 
-    def __init__(self, layers: Layers, *, rate: Tensor, decay: Tensor) -> None:
+    def __init__(self, layers: Layers, *, rate: Tensor, decay: Tensor | None = None) -> None:
         self.layers = layers
-        self.rate = rate.view(-1, 1, 1)
-        self.decay = decay.view(-1, 1, 1) if decay.any() else None
+        self.rate = rate
+        self.decay = decay if decay is not None and decay.any() else None
         self.means = [torch.zeros_like(layer) for layer in layers]
         self.squares = [torch.zeros_like(layer) for layer in layers]
         self.steps = 0
@@ -148,7 +172,7 @@ class Adam:
 
 
 def _logits(x: Tensor, layers: Layers, widths: Sequence[int]) -> list[Tensor]:
-    """Features (seeds, n, inputs) to logits (runs, seeds, n, labels), in parts of so many runs.
+    """Features (seeds, n, inputs) to logits (runs, seeds, n, outputs), in parts of so many runs.
 
     In memory the examples stand side by side, as do the targets of ``batches``: nothing is copied, and the
     losses sum over neighbours.
@@ -189,7 +213,7 @@ def _started(
     widths: Sequence[int],
 ) -> Layers:
     """The layers at their start, which depends on each run's loss and its seed alone."""
-    widths = [*widths, targets.shape[1]]
+    widths = [*widths, math.prod(runs[0].loss.outputs(targets.shape[1]))]
     frequencies = np.stack([label_frequencies(targets[split.train]) for split in splits])
     drawn = list(zip(*(_drawn(widths, seed) for seed in seeds), strict=True))
     *hidden, last = (torch.stack(layer) for layer in drawn)

@@ -1,0 +1,43 @@
+"""Every loss, once, as a pure function of logits and targets over ``Ops``.
+
+``logits`` have shape (..., n, c): n examples, c labels, leading axes independent runs. ``targets`` are in
+[0, 1] and have that shape or (n, c). ``mask`` (False where a label is missing) and ``weight`` broadcast
+against them: (n, 1) weighs examples, (c,) labels, (n, c) entries. A weight of 2 counts like two of the same.
+"""
+
+from scoreloss.losses.bounds import aucpr, hinge_f1, precision_at_recall, recall_at_precision
+from scoreloss.losses.entries import asymmetric, bce, focal, hill, poly1
+from scoreloss.losses.metric import double_f1, metric_loss, mfc
+from scoreloss.losses.rankings import (
+    bp_mll,
+    deep_f,
+    label_count,
+    lambda_loss,
+    pick_all_labels,
+    recall_at_k,
+    two_way,
+    zlpr,
+)
+
+__all__ = [
+    "asymmetric",
+    "aucpr",
+    "bce",
+    "bp_mll",
+    "deep_f",
+    "double_f1",
+    "focal",
+    "hill",
+    "hinge_f1",
+    "label_count",
+    "lambda_loss",
+    "metric_loss",
+    "mfc",
+    "pick_all_labels",
+    "poly1",
+    "precision_at_recall",
+    "recall_at_k",
+    "recall_at_precision",
+    "two_way",
+    "zlpr",
+]

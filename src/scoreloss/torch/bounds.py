@@ -1,0 +1,112 @@
+"""Global objectives by bounds (Eban et al. 2017), with the multipliers they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from scoreloss import losses
+from scoreloss.checks import InputError, one_of
+from scoreloss.losses.bounds import BOUNDS, label_priors, label_sums
+from scoreloss.losses.shared import prepare_targets
+from scoreloss.torch.base import FunctionLoss, check_share, leading
+from scoreloss.torch.ops import OPS, wide
+
+
+class _Constrained(FunctionLoss):
+    """Multipliers that an optimiser ascends with the gradient it is given, and a running share of positives.
+
+    In ``train()`` mode each call adds its batch to the share.
+    """
+
+    learns = True
+    multiplier: nn.Parameter
+    positives: Tensor
+    examples: Tensor
+
+    def __init__(
+        self, function: Callable[..., Tensor], labels: int, bound: str, runs: int | None, *anchors: int
+    ) -> None:
+        one_of("bound", bound, BOUNDS)
+        super().__init__(partial(function, bound=bound))
+        self.multiplier = nn.Parameter(torch.ones(leading(runs, *anchors, labels)))
+        for name in ("positives", "examples"):
+            self.register_buffer(name, torch.zeros(leading(runs, labels)))
+
+    def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
+        super()._check(logits, targets, mask, weight)
+        if logits.shape[-1] != self.multiplier.shape[-1]:
+            raise InputError(
+                f"logits have {logits.shape[-1]} labels: this {type(self).__name__} was made for "
+                f"{self.multiplier.shape[-1]}"
+            )
+
+    def _of_batch(
+        self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
+    ) -> dict[str, Any]:
+        dtype = wide(logits.dtype)
+        if self.training:
+            with torch.no_grad():
+                y, weights = prepare_targets(OPS, logits.to(dtype), targets, mask, weight)
+                positives, examples = label_sums(OPS, y, weights.entries)
+                self.positives += positives
+                self.examples += examples
+        prior = label_priors(OPS, self.positives, self.examples).to(dtype)
+        return {"prior": prior, "multiplier": self.multiplier.to(dtype)}
+
+
+class PrecisionAtRecall(_Constrained):
+    """The highest precision of each label at a ``recall`` of at least so much.
+
+    The boundary is at 0, where the bound on the recall holds; ``bound`` is "log" or "hinge". The multipliers
+    (``labels`` of them, in ``parameters()``) start at 1, rise where the recall is too low and fall where it is not.
+    """
+
+    def __init__(
+        self, labels: int, *, recall: float = 0.8, bound: str = "log", runs: int | None = None
+    ) -> None:
+        check_share("recall", recall, strict=True)
+        super().__init__(partial(losses.precision_at_recall, recall=recall), labels, bound, runs)
+
+
+class RecallAtPrecision(_Constrained):
+    """The highest recall of each label at a ``precision`` of at least so much. See ``PrecisionAtRecall``."""
+
+    def __init__(
+        self, labels: int, *, precision: float = 0.8, bound: str = "log", runs: int | None = None
+    ) -> None:
+        check_share("precision", precision, strict=True)
+        super().__init__(partial(losses.recall_at_precision, precision=precision), labels, bound, runs)
+
+
+class AUCPR(_Constrained):
+    """The area under the curve of precision and recall: the recall at each of ``anchors`` precisions, averaged.
+
+    Each anchor and label has a multiplier and a bias of its own. It only ranks.
+    """
+
+    only_ranks = True
+
+    def __init__(
+        self, labels: int, *, anchors: int = 20, bound: str = "log", runs: int | None = None
+    ) -> None:
+        leading(None, anchors)
+        super().__init__(losses.aucpr, labels, bound, runs, anchors)
+        self.bias = nn.Parameter(torch.zeros_like(self.multiplier))
+
+    def _of_batch(
+        self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
+    ) -> dict[str, Any]:
+        options = super()._of_batch(logits, targets, mask, weight)
+        return {**options, "bias": self.bias.to(wide(logits.dtype))}
+
+
+class HingeF1(FunctionLoss):
+    """A bound on 1 - micro F1: (fn + fp) / (P + max(P - fn, 0)), fn and fp bounded by the hinge."""
+
+    def __init__(self) -> None:
+        super().__init__(losses.hinge_f1)

@@ -1,0 +1,256 @@
+"""Metric losses: 1 - score of soft counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from scoreloss import losses
+from scoreloss.checks import InputError, number_from, one_of
+from scoreloss.losses.metric import across_examples, check_metric
+from scoreloss.scores import Score
+from scoreloss.surrogates import SURROGATES, Surrogate
+from scoreloss.torch.base import FunctionLoss, Knob, as_vector, leading
+from scoreloss.torch.ops import OPS, widen
+
+INITS = ("given", "prior")
+LEARNABLE = ("slope", "offset")
+
+STEEPEST = 30.0
+"""A learned slope stays between one over this and this: see ``docs/losses.md``."""
+
+
+class MetricLoss(FunctionLoss):
+    """1 - score of soft counts: any score x surrogate x average.
+
+    ``score`` is a name in ``scoreloss.SCORES`` or a function of (tp, fp, fn, tn, div), such as
+    ``functools.partial(sl.SCORES["fbeta"], beta=2)``. ``average`` is
+    "macro", "micro", "samples", "weighted" or None (a vector). ``empty`` says what a label (a row, for
+    "samples") without a positive counts as, where the score has tp as a factor: "zero", "skip" or "one".
+    ``smoothing`` is added to numerator and denominator, of such a label too unless it is skipped or one.
+    ``knobs`` belong to the surrogate: ``slope`` and ``offset`` (numbers or one a label) to "sigmoid", ``scale`` to
+    "amplify", ``prior``, ``mu`` and ``delta`` to "cdf"; "linear" and "hinge" have none.
+
+    ``learnable`` names knobs of "sigmoid" to be learned ("slope", "offset" or both), from the values given: one
+    number, or one a label where a vector is given; ``runs`` makes it one set for each run of a stack.
+    ``init="prior"`` sets the offsets to logit(f) / slope of the label ``frequencies`` f, so that a logit of 0 says
+    them: for a head without a bias.
+
+    >>> loss = MetricLoss("jaccard", slope=2.0)
+    >>> loss(torch.tensor([[9.0, -9.0], [9.0, 9.0]]), torch.tensor([[1, 0], [1, 1]])).item() < 1e-6
+    True
+    """
+
+    log_slope: nn.Parameter
+    offset: nn.Parameter
+
+    def __init__(
+        self,
+        score: str | Score = "f1",
+        *,
+        surrogate: str = "sigmoid",
+        average: str | None = "macro",
+        empty: str = "zero",
+        smoothing: float = 0.0,
+        learnable: str | Sequence[str] = (),
+        init: str = "given",
+        frequencies: ArrayLike | None = None,
+        runs: int | None = None,
+        **knobs: Any,
+    ) -> None:
+        one_of("init", init, INITS)
+        if init == "prior":
+            knobs["offset"] = _prior_offset(knobs, frequencies)
+        elif frequencies is not None:
+            raise InputError("frequencies are given, but init is 'given': they are for init='prior'")
+        knobs = check_metric(score, surrogate, average, empty, smoothing, knobs)
+        learned = (learnable,) if isinstance(learnable, str) else tuple(learnable)
+        for name in learned:
+            one_of("learnable", name, [knob for knob in LEARNABLE if knob in knobs])
+        super().__init__(
+            losses.metric_loss,
+            score=score,
+            surrogate=surrogate,
+            average=average,
+            empty=empty,
+            smoothing=smoothing,
+            **{name: knob for name, knob in knobs.items() if name not in learned},
+        )
+        for name in learned:
+            start = _start(name, knobs[name], runs)
+            self.register_parameter("log_slope" if name == "slope" else name, nn.Parameter(start))
+        self._learned = learned
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the surrogate keeps all counts at or above zero."""
+        return self._kind.bounded
+
+    @property
+    def _kind(self) -> Surrogate:
+        return SURROGATES[self._fixed["surrogate"]]
+
+    def _options(self, dtype: torch.dtype | None = None) -> dict[str, Any]:
+        options = super()._options(dtype)
+        for name in self._learned:
+            if name == "slope":  # between two bounds that it never reaches
+                limit = math.log(STEEPEST)
+                options[name] = torch.exp(limit * torch.tanh(self.log_slope / limit)).to(dtype)
+            else:
+                options[name] = self.offset.to(dtype)
+        return options
+
+    def _knobs(self, dtype: torch.dtype | None = None) -> Mapping[str, Any]:
+        options = self._options(dtype)
+        return {name: options[name] for name in self._kind.knobs}
+
+    @property
+    def boundary(self) -> Any:
+        """The logit where the surrogate says 1/2: a number, or one a label."""
+        boundary = self._kind.boundary(**self._knobs())
+        return boundary.detach() if isinstance(boundary, Tensor) else boundary
+
+    def surrogate(self, logits: Tensor) -> Tensor:
+        """What stands in for "predicted positive" (``hinge``: the mean of its two sides)."""
+        knobs = {name: across_examples(knob) for name, knob in self._knobs().items()}
+        on_positives: Tensor
+        on_positives, on_negatives = self._kind.stand_in(OPS, widen(logits), **knobs)
+        return torch.div(on_positives + on_negatives, 2)
+
+
+def _prior_offset(knobs: Mapping[str, Any], frequencies: ArrayLike | None) -> Tensor:
+    """logit(f) / slope: S(0) is f."""
+    if "offset" in knobs:
+        raise InputError("offset is given, and init is 'prior', which sets it: leave one of them out")
+    f = np.asarray(np.nan if frequencies is None else frequencies, np.float64)
+    if f.ndim != 1 or not ((f > 0) & (f < 1)).all():
+        raise InputError(
+            "frequencies must be one a label, between 0 and 1, exclusive: take scoreloss.label_frequencies(targets)"
+        )
+    slope = torch.as_tensor(knobs.get("slope", 1.0))
+    return torch.from_numpy(np.log(f / (1 - f))).to(torch.get_default_dtype()) / slope
+
+
+def _start(name: str, value: Any, runs: int | None) -> Tensor:
+    """Where a learned knob starts: as it was given, once for each run."""
+    start = as_vector(name, value)
+    if start is None:
+        start = torch.tensor(float(value))
+        shape: tuple[int, ...] = () if runs is None else leading(runs, 1)
+    else:
+        shape = leading(runs, len(start))
+    if name == "slope":
+        inside = (start > 1 / STEEPEST) & (start < STEEPEST)
+        if not bool(inside.all()):
+            raise InputError(
+                f"slope is {value!r}: a learned one must lie between 1/{STEEPEST:g} and {STEEPEST:g}"
+            )
+        limit = math.log(STEEPEST)
+        start = limit * torch.atanh(torch.log(start) / limit)
+    return start.expand(shape).clone()
+
+
+class _SmoothScore(MetricLoss):
+    _score: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        slope: Knob = 1.0,
+        offset: Knob | None = None,
+        average: str | None = "macro",
+        **options: Any,
+    ) -> None:
+        if offset is not None:
+            options["offset"] = offset
+        super().__init__(self._score, average=average, slope=slope, **options)
+
+
+class SigmoidF1(_SmoothScore):
+    """1 - F1 on counts of S(z) = sigmoid(slope (z + offset)): the paper's loss. Options as of ``MetricLoss``.
+
+    >>> SigmoidF1()(torch.zeros(4, 3), torch.ones(4, 3)).item()  # tp = fn = 2: F1 = 4 / 6
+    0.3333333134651184
+    """
+
+    _score = "f1"
+
+
+class SmoothAccuracy(_SmoothScore):
+    """1 - (tp + tn) / n on sigmoid counts."""
+
+    _score = "accuracy"
+
+
+class SmoothPrecision(_SmoothScore):
+    """1 - tp / (tp + fp) on sigmoid counts."""
+
+    _score = "precision"
+
+
+class SmoothNPV(_SmoothScore):
+    """1 - tn / (tn + fn) on sigmoid counts."""
+
+    _score = "npv"
+
+
+class SmoothRecall(_SmoothScore):
+    """1 - tp / (tp + fn) on sigmoid counts."""
+
+    _score = "recall"
+
+
+class SmoothSpecificity(_SmoothScore):
+    """1 - tn / (tn + fp) on sigmoid counts."""
+
+    _score = "specificity"
+
+
+class UnboundedF1(MetricLoss):
+    """1 - F1 with the logit itself in place of "predicted positive", the denominator held at 1e-7 or more.
+
+    It has no minimum: logits far below zero on the negatives make it as low as one likes, and training
+    may diverge. It stands here because the paper compares it.
+    """
+
+    def __init__(
+        self,
+        *,
+        average: str | None = "macro",
+        empty: str = "zero",
+        smoothing: float = 0.0,
+    ) -> None:
+        super().__init__("f1", surrogate="linear", average=average, empty=empty, smoothing=smoothing)
+
+
+class SoftF1(MetricLoss):
+    """1 - F1 on counts of sigmoid(z): ``SigmoidF1`` at slope 1 and offset 0."""
+
+    def __init__(self, *, average: str | None = "macro", empty: str = "zero", smoothing: float = 0.0) -> None:
+        super().__init__("f1", average=average, empty=empty, smoothing=smoothing)
+
+
+class DoubleSoftF1(MetricLoss):
+    """1 - the mean of the soft F1 of the positives and that of the negatives."""
+
+    def __init__(self, *, average: str | None = "macro", smoothing: float = 0.0) -> None:
+        super().__init__(losses.double_f1, average=average, smoothing=smoothing)
+
+
+class MFC(MetricLoss):
+    """1 - micro F1 on counts of S(z) = sigmoid(slope (z + offset)), the offset of each label learned."""
+
+    learns = True
+
+    def __init__(self, labels: int, *, slope: float = 1.0, runs: int | None = None) -> None:
+        number_from("slope", slope, 0, strict=True)
+        leading(None, labels)
+        super().__init__(
+            "f1", average="micro", slope=slope, offset=[0.0] * labels, learnable="offset", runs=runs
+        )
