@@ -13,7 +13,7 @@ ROOT = Path(scoreloss.__file__).parent
 FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn", "scipy", "river", "pandas", "transformers")
 
 LAYERS = [
-    ["scores", "counts"],
+    ["scores", "counts", "catalogue"],
     ["checks"],
     ["ops"],
     ["hard", "surrogates"],

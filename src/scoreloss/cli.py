@@ -1,4 +1,4 @@
-"""The command line: ``scoreloss bench DATASET``. What is wrong is said in one line."""
+"""The command line: ``scoreloss bench DATASET``, ``scoreloss losses``. What is wrong is said in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from scoreloss import __version__
+from scoreloss import __version__, catalogue
 from scoreloss.checks import InputError
 
 
@@ -89,7 +89,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("--force", action="store_true", help="train again what is there")
     bench.set_defaults(run=_bench)
+    losses = commands.add_parser(
+        "losses",
+        help="the table of losses",
+        description="The table of losses: name, paper, what it optimises, where its own boundary is, knobs.",
+    )
+    losses.add_argument("--markdown", action="store_true", help="as the documentation shows it")
+    losses.set_defaults(run=_losses)
     return parser
+
+
+def _losses(options: argparse.Namespace) -> int:
+    print(catalogue.markdown() if options.markdown else catalogue.text())
+    return 0
 
 
 def _bench(options: argparse.Namespace) -> int:
