@@ -35,6 +35,8 @@ LAYERS = [
     ["bench.run"],
     ["bench"],
     ["__init__"],
+    ["cli.progress"],
+    ["cli.bench", "cli.losses"],
     ["cli"],
     ["__main__"],
 ]

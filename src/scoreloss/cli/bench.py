@@ -1,54 +1,16 @@
-"""The command line: ``scoreloss bench DATASET``, ``scoreloss losses``. What is wrong is said in one line."""
+"""``scoreloss bench DATASET``: compare losses and threshold rules."""
 
 from __future__ import annotations
 
 import argparse
-import io
-import os
-import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from scoreloss import __version__, catalogue
-from scoreloss.checks import InputError
+from scoreloss.cli.progress import Commands, Progress
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit status: 0, or 2 where the input was wrong."""
-    options = _parser().parse_args(arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    try:
-        status = int(options.run(options))
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return status
-    except (InputError, ImportError) as problem:
-        print(f"scoreloss: {problem}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except OSError as problem:
-        where = f"{problem.filename}: " if problem.filename else ""
-        print(f"scoreloss: {where}{problem.strerror or problem}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(
-            "\nscoreloss: stopped; what was written is kept, the rest is trained next time", file=sys.stderr
-        )
-        return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="scoreloss",
-        description="Train on the score you report: losses made of scores, and what they are worth.",
-    )
-    parser.add_argument("--version", action="version", version=f"scoreloss {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+def add(commands: Commands) -> None:
+    """The command and its options."""
     bench = commands.add_parser(
         "bench",
         help="compare losses and threshold rules on a dataset",
@@ -88,23 +50,11 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help="folder of the results (default: runs/DATASET)"
     )
     bench.add_argument("--force", action="store_true", help="train again what is there")
-    bench.set_defaults(run=_bench)
-    losses = commands.add_parser(
-        "losses",
-        help="the table of losses",
-        description="The table of losses: name, paper, what it optimises, where its own boundary is, knobs.",
-    )
-    losses.add_argument("--markdown", action="store_true", help="as the documentation shows it")
-    losses.set_defaults(run=_losses)
-    return parser
+    bench.set_defaults(run=run)
 
 
-def _losses(options: argparse.Namespace) -> int:
-    print(catalogue.markdown() if options.markdown else catalogue.text())
-    return 0
-
-
-def _bench(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
+    """Run it, and print the table."""
     from scoreloss.bench import report
     from scoreloss.bench.plan import PAPER_LOSSES, Settings
     from scoreloss.bench.run import bench
@@ -124,7 +74,7 @@ def _bench(options: argparse.Namespace) -> int:
     losses = PAPER_LOSSES if options.losses is None else _names(options.losses)
     if losses == ["all"]:
         losses = list(LOSSES)
-    progress = _Progress()
+    progress = Progress()
     outcome = bench(
         dataset,
         losses,
@@ -148,23 +98,3 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _names(given: str) -> list[str]:
     return [name.strip() for name in given.split(",") if name.strip()]
-
-
-class _Progress:
-    """Lines on standard error; on a terminal, what counts up stays on one line."""
-
-    def __init__(self) -> None:
-        self._open_line = False
-
-    def say(self, line: str, *, counting: bool = False) -> None:
-        if counting and sys.stderr.isatty():
-            print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
-            self._open_line = True
-            return
-        self.end()
-        print(line, file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._open_line:
-            print(file=sys.stderr)
-        self._open_line = False
