@@ -124,12 +124,20 @@ def _focal_entries(ops: Ops, z: Array, y: Array, alpha: Array | None, gamma: Arr
     above = ops.softplus(z)
     below = above - z  # -log p, beside -log(1 - p)
     positives, negatives = (y, 1 - y) if alpha is None else (alpha * y, (1 - alpha) * (1 - y))
-    return positives * below * ops.exp(-gamma * above) + negatives * above * ops.exp(-gamma * below)
+    if _is_usual(gamma):
+        hard_positives, hard_negatives = _power(ops.sigmoid(-z), gamma), _power(ops.sigmoid(z), gamma)
+    else:  # a power of what may be 0 has no gradient there
+        hard_positives, hard_negatives = ops.exp(-gamma * above), ops.exp(-gamma * below)
+    return positives * below * hard_positives + negatives * above * hard_negatives
+
+
+def _is_usual(exponent: Array) -> bool:
+    return isinstance(exponent, (int, float)) and exponent in (1, 2, 4)
 
 
 def _power(base: Array, exponent: Array) -> Array:
     """base**exponent; of the usual whole exponents as products, which cost a tenth."""
-    if isinstance(exponent, (int, float)) and exponent in (1, 2, 4):
+    if _is_usual(exponent):
         for _ in range(int(exponent).bit_length() - 1):
             base = base * base
         return base
