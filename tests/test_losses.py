@@ -279,6 +279,27 @@ def test_two_way_weighs_what_it_sums():
     assert_close(actual.item(), by_label + by_row, 1e-9)
 
 
+@pytest.mark.parametrize("name", sorted(set(LOSSES) - EXAMPLES_ONLY))
+@pytest.mark.parametrize("shape", [(6, 1), (6, 4)])
+def test_the_weight_of_what_is_masked_is_never_seen(name, shape):
+    z, y = batch(6, 4, seed=1)
+    mask = torch.ones(6, 4, dtype=torch.bool)
+    mask[2] = False
+    if name != "deep_f" and shape == (6, 4):
+        mask[0, 1] = False
+    weight = torch.rand(shape, generator=torch.Generator().manual_seed(0)).double() + 0.5
+    seen = mask if shape == (6, 4) else mask.any(1, keepdim=True)
+    if name == "deep_f":
+        mask = mask.any(1, keepdim=True)
+    loss = made(name, 4).eval()
+    logits = logits_for(loss, z)
+    for other in (0.0, 1e6, torch.nan):
+        changed = torch.where(seen, weight, other)
+        torch.testing.assert_close(
+            loss(logits, y, mask=mask, weight=changed), loss(logits, y, mask=mask, weight=weight)
+        )
+
+
 @pytest.mark.parametrize("name", sorted(set(LOSSES) - EXAMPLES_ONLY - {"deep_f"}))
 def test_labels_without_weight_are_masked(name):
     z, y = batch(6, 4, seed=1)

@@ -514,6 +514,7 @@ def test_logits_from_probabilities():
     torch.testing.assert_close(sl.logits_from(torch.sigmoid(z)), z, rtol=1e-4, atol=1e-4)
     assert sl.logits_from(torch.sigmoid(z)).requires_grad
     assert torch.isfinite(sl.logits_from(torch.tensor([0.0, 1.0]))).all()
+    assert sl.logits_from(torch.tensor([0, 1])).tolist() == sl.logits_from(torch.tensor([0.0, 1.0])).tolist()
     np.testing.assert_allclose(sl.logits_from([0.25, 0.75]), [-math.log(3), math.log(3)])
     assert np.isfinite(sl.logits_from(np.array([0.0, 1.0]))).all()
 

@@ -111,33 +111,45 @@ class Weights(NamedTuple):
     entries: Any
     """The weight of each entry, 0 where masked."""
     given: Any
-    """The weights before the mask."""
+    """The weights as they came, before the mask and in their own shape."""
 
 
 def unit_weights(ops: Ops, weights: Weights, average: str | None) -> Array | None:
-    """How much each unit counts in the mean: the mean weight of its entries, masked or not, that have any.
+    """How much each unit counts in the mean: 0 without an unmasked entry that has weight.
 
-    So weights of examples, (n, 1), leave labels equal whatever is masked. A unit without an unmasked entry that has
-    weight counts 0.
+    Units that the weights tell apart count with the mean weight of their entries, those masked or of weight 0 left
+    out. Others count alike: weights of examples, (n, 1), leave labels equal, whatever is masked.
     """
     if weights.entries is None:
         return None
-    axis = AXES[average]
-    some = ops.sum(weights.entries, axis) > 0
-    if weights.given is None:
-        return ops.where(some, 1.0, 0.0)
-    entries = ops.where(weights.given > 0, ops.ones_like(weights.given), 0.0)
-    return ops.where(some, division(ops)(ops.sum(weights.given, axis), ops.sum(entries, axis)), 0.0)
+    some = ops.sum(weights.entries, AXES[average]) > 0
+    tells_apart = weights.given is not None and _tells_apart(weights.given.shape, average)
+    return ops.where(some, _mean_weights(ops, weights, average) if tells_apart else 1.0, 0.0)
 
 
 def unit_shares(ops: Ops, weights: Weights, average: str | None) -> tuple[Array | None, Array | None]:
-    """The weight of each unit, and of each entry its weight over that of its unit."""
+    """The weight of each unit, and of each entry its weight over the mean of its unit."""
     units = unit_weights(ops, weights, average)
     if units is None or weights.given is None:
         return units, weights.mask
     axis = AXES[average]
-    along = units[..., None, :] if axis == -2 else units[..., None] if axis == -1 else units[..., None, None]
+    mean = _mean_weights(ops, weights, average)
+    along = mean[..., None, :] if axis == -2 else mean[..., None] if axis == -1 else mean[..., None, None]
     return units, division(ops)(weights.entries, along * ops.ones_like(weights.entries))
+
+
+def _mean_weights(ops: Ops, weights: Weights, average: str | None) -> Array:
+    """The mean weight of each unit's entries that have one; 0 without any."""
+    axis = AXES[average]
+    some = ops.where(weights.entries > 0, ops.ones_like(weights.entries), 0.0)
+    return division(ops)(ops.sum(weights.entries, axis), ops.sum(some, axis))
+
+
+def _tells_apart(shape: tuple[int, ...], average: str | None) -> bool:
+    """Whether weights of a shape may differ from unit to unit: labels, rows, or whole batches."""
+    if average == "samples":
+        return len(shape) > 1 and shape[-2] > 1
+    return average != "micro" and len(shape) > 0 and shape[-1] > 1
 
 
 def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str | None) -> Array:

@@ -81,7 +81,8 @@ def logits_from(probabilities: Any) -> Any:
     0.0
     """
     if hasattr(probabilities, "logit"):
-        p = probabilities if probabilities.element_size() == 8 else probabilities.float()
+        wide = probabilities.is_floating_point() and probabilities.element_size() == 8
+        p = probabilities if wide else probabilities.float()
         return p.logit(eps=float(np.finfo(f"f{p.element_size()}").eps))
     p = np.asarray(probabilities)
     p = p if p.dtype in (np.float32, np.float64) else p.astype(np.float64)

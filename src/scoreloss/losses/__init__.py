@@ -2,7 +2,8 @@
 
 ``logits`` have shape (..., n, c): n examples, c labels, leading axes independent runs. ``targets`` are in
 [0, 1] and have that shape or (n, c). ``mask`` (False where a label is missing) and ``weight`` broadcast
-against them: (n, 1) weighs examples, (c,) labels, (n, c) entries. A weight of 2 counts like two of the same.
+against them: (n, 1) weighs examples, (c,) labels, (n, c) entries. A weight of 2 counts like two of the
+same (``two_way``, which compares examples, weighs what it sums).
 """
 
 from scoreloss.losses.bounds import aucpr, hinge_f1, precision_at_recall, recall_at_precision

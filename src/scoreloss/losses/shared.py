@@ -31,14 +31,12 @@ def prepare_targets(
 ) -> tuple[Array, Weights]:
     """What ``prepare`` makes of targets, mask and weight, in the float type of an array."""
     targets = unmasked(ops, ops.cast(targets, like), mask)
-    given = None if weight is None else ops.cast(weight, like) * ops.ones_like(targets)
+    given = None if weight is None else ops.cast(weight, like)
     if mask is None:
-        return targets, Weights(None, given, given)
+        return targets, Weights(None, given if given is None else given * ops.ones_like(targets), given)
     mask = unmasked(ops, ops.ones_like(targets), mask)
-    if given is None:
-        return targets, Weights(mask, mask, None)
-    given = ops.where(given > 0, given, 0.0)
-    return targets, Weights(mask, given * mask, given)
+    entries = mask if given is None else unmasked(ops, given * ops.ones_like(targets), mask)
+    return targets, Weights(mask, entries, given)
 
 
 def unmasked(ops: Ops, values: Array, mask: Array | None) -> Array:
