@@ -136,6 +136,8 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
                 if not all(np.isfinite(array).all() for layer in head for array in layer):
                     break
                 value = float(epoch) if held_out is None else self._judge(training, head, *held_out)
+                if np.isnan(value):
+                    break
                 if not values or value > max(values):
                     self._keep(head, training.loss, epoch)
                 values.append(value)
@@ -153,13 +155,16 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
     def _judge(
         self, training: Training, head: Layers, features: Any, targets: Booleans, weight: Floats | None
     ) -> float:
-        """The validation score of a head."""
+        """The validation score of a head; NaN where its logits are no numbers."""
         from scoreloss.sklearn.training import decisions_of
 
         name = self.epoch_score
         if name is None:
             name = "average_precision" if training.loss.boundary is None else "weighted_f1"
-        decisions = decisions_of(training.loss, _logits(features, head), targets.shape[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            decisions = decisions_of(training.loss, _logits(features, head), targets.shape[1])
+        if not np.isfinite(decisions).all():
+            return float("nan")
         if name in RANKING_SCORES:
             return float(ranking_metrics(targets, decisions, weight)[name])
         return float(decision_metrics(targets, decisions >= 0, weight)[name])

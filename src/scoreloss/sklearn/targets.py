@@ -32,9 +32,9 @@ class Targets:
     """Of "binary" targets: the two."""
 
     @property
-    def classes_(self) -> Any:
-        """As scikit-learn has them: the two classes of a vector, or a list of (0, 1), one a label."""
-        return self.classes if self.form == "binary" else [np.arange(2) for _ in range(self.labels)]
+    def classes_(self) -> NDArray[Any]:
+        """The two classes of a vector, or (labels, 2): 0 and 1 for each label, as scorers want to see them."""
+        return np.tile(np.arange(2), (self.labels, 1)) if self.classes is None else self.classes
 
     def dense(self, predicted: Booleans) -> NDArray[Any]:
         """Booleans (n, c) as a vector of classes, or as a dense matrix of 0 and 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -191,7 +192,8 @@ class ThresholdTunedClassifier(Saved, ClassifierMixin, MetaEstimatorMixin, BaseE
         )
         tuned.estimator_ = estimator
         tuned.rule_ = rule
-        if _last(estimator)._targets.describe() != targets.describe():
+        inner = _last(estimator)._targets
+        if inner.describe() != replace(targets, form=inner.form).describe():
             raise InputError("targets are not those of the estimator")
         if rule.predict(np.full((1, targets.labels), 0.5)).shape != (1, targets.labels):
             raise InputError(f"rule {rule!r} does not fit {targets.labels} labels")
