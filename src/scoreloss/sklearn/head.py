@@ -45,7 +45,7 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
     name or class. ``hidden`` are the widths of hidden layers. ``init`` is "priors" (``start_at_priors``) or
     "default". A stratified part of the examples, ``validation_fraction`` of them, picks the epoch by ``epoch_score``,
     a metric of ``scoreloss.evaluate`` (None: "weighted_f1" at the boundary of the loss, "average_precision" where it
-    only ranks); with a fraction of 0 all examples train for all epochs. Features are taken as they are: put a
+    only ranks), among equals the latest; with a fraction of 0 all examples train for all epochs. Features are taken as they are: put a
     ``StandardScaler`` before, unless they are of one scale. Sparse ones stay sparse. float32 features train in float32.
 
     Fitted: ``coefs_`` and ``intercepts_`` of each layer, ``loss_``, ``epoch_``, ``validation_scores_`` of each epoch,
@@ -124,7 +124,7 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
         return self
 
     def _train(self, training: Training, held_out: Any, seed: int) -> None:
-        """All epochs; keeps the best on the held-out part, or the last."""
+        """All epochs; keeps the best on the held-out part (among equals the latest), or the last of all."""
         import torch
 
         values: list[float] = []
@@ -138,7 +138,7 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
                 value = float(epoch) if held_out is None else self._judge(training, head, *held_out)
                 if np.isnan(value):
                     break
-                if not values or value > max(values):
+                if not values or value >= max(values):
                     self._keep(head, training.loss, epoch)
                 values.append(value)
         if not values or (held_out is None and len(values) < self.epochs):

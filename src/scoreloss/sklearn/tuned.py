@@ -37,6 +37,7 @@ RULES: dict[str, Rule] = {
 RESPONSES = ("predict_proba", "decision_function")
 """What scores are taken from, the first that a classifier has."""
 
+NUMBERS = "fiub"
 SCALES = ("mean_", "var_", "scale_")
 SAVEABLE = "a TorchMultilabelClassifier, or a Pipeline of StandardScaler and it"
 
@@ -165,8 +166,11 @@ class ThresholdTunedClassifier(Saved, ClassifierMixin, MetaEstimatorMixin, BaseE
         del parameters["estimator"]
         estimator, inner = _described_estimator(self.estimator_)
         kind, fitted = type(self.rule_), _learned(self.rule_)
-        if kind not in map(type, RULES.values()):
-            raise InputError(f"rule is {self.rule!r}: only the rules of scoreloss can be saved")
+        numbers = all(value.dtype.kind in NUMBERS for value in fitted.values())
+        if kind not in map(type, RULES.values()) or not numbers:
+            raise InputError(
+                f"rule is {self.rule!r}: only a rule of scoreloss that learns numbers can be saved"
+            )
         return {
             "parameters": plain("parameter", parameters),
             "targets": self._targets.describe(),
@@ -277,7 +281,7 @@ def _restored_rule(description: Mapping[str, Any], arrays: Arrays) -> Rule:
     rule = kinds[description["kind"]](**description["parameters"])
     for name in description["fitted"]:
         value = arrays[f"rule.{name}"]
-        if not name.endswith("_") or value.dtype.kind not in "fb" or np.isnan(value).any():
+        if not name.endswith("_") or value.dtype.kind not in NUMBERS or np.isnan(value).any():
             raise InputError(f"rule.{name} holds NaN, or is no part of a rule")
         setattr(rule, name, value if value.ndim else value.item())
     return rule
