@@ -192,7 +192,8 @@ def test_a_label_that_a_fold_knows_one_class_of(data):
     x, _ = data
     y = np.zeros((N, 2), int)
     y[:60, 0], y[0, 1] = 1, 1
-    tuned = ThresholdTunedClassifier(DecisionTreeClassifier(), rule="global", cv=KFold(2)).fit(x, y)
+    tuned = ThresholdTunedClassifier(DecisionTreeClassifier(), rule=Witness(), cv=KFold(2)).fit(x, y)
+    np.testing.assert_array_equal(tuned.rule_.scores_[:, 0], np.repeat([0.0, 1.0], 60))
     assert tuned.predict(x).shape == (N, 2)
 
 
@@ -244,6 +245,8 @@ def test_weights_reach_the_estimator_and_the_rule(data):
     repeated = clone(tree).set_params(cv=places).fit(x[twice], y[twice])
     np.testing.assert_array_equal(weighted.rule_.thresholds_, repeated.rule_.thresholds_)
     np.testing.assert_array_equal(weighted.predict(x), repeated.predict(x))
+    with pytest.raises(InputError, match="y holds one class where sample_weight is above 0"):
+        tree.fit(x, y[:, 0], sample_weight=y[:, 0])
     with pytest.raises(InputError, match=r"KNeighborsClassifier\.fit takes none"):
         ThresholdTunedClassifier(KNeighborsClassifier()).fit(x, y, sample_weight=weight)
 

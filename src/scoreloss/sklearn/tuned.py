@@ -97,6 +97,8 @@ class ThresholdTunedClassifier(Saved, ClassifierMixin, MetaEstimatorMixin, BaseE
         known, targets = read_targets(y)
         weight = None if sample_weight is None else read_weights(sample_weight, len(known))
         counted = np.ones(len(known), bool) if weight is None else weight > 0
+        if targets.form == "binary" and known[counted].all() == known[counted].any():
+            raise InputError("y holds one class where sample_weight is above 0: there must be two")
         given = targets.dense(known)
         tested, scores = [], []
         for train, test in self._folds(x, given, known, counted):
