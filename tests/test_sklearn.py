@@ -269,6 +269,7 @@ def test_what_thresholds_refuse(data, options, said):
 # Heads
 
 
+@pytest.mark.slow
 def test_a_head_is_what_a_plain_loop_trains(data):
     x, y = data
     seed = int(np.random.RandomState(7).randint(2**31 - 1))
@@ -304,6 +305,11 @@ def test_a_head_is_what_a_plain_loop_trains(data):
     np.testing.assert_allclose(ours.predict_proba(x), loss.scores(logits), rtol=1e-9, atol=1e-12)
     assert ours.epoch_ == 5
     assert len(ours.validation_scores_) == 0
+
+
+def test_two_examples_are_enough_to_train():
+    fitted = head(validation_fraction=0.9).fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+    assert fitted.predict_proba([[0.5]]).shape == (1, 2)
 
 
 def test_the_epoch_is_the_best_on_the_validation_part(data):
@@ -566,13 +572,13 @@ def test_what_is_saved_comes_back(data, name, form, tmp_path):
     ("estimator", "said"),
     [
         (head(SigmoidF1()), "only a head whose loss is a name"),
-        (head(random_state=np.random.RandomState(0)), "random_state"),
+        (head(random_state=np.random.RandomState(0)), "^random_state is RandomState"),
         (
             ThresholdTunedClassifier(KNeighborsClassifier()),
             "estimator is a KNeighborsClassifier: only a Torch",
         ),
         (ThresholdTunedClassifier(make_pipeline(MinMaxScaler(), head())), "Pipeline of MinMaxScaler, Torch"),
-        (ThresholdTunedClassifier(head(), cv=KFold(2)), "cv"),
+        (ThresholdTunedClassifier(head(), cv=KFold(2)), "^cv is KFold"),
         (ThresholdTunedClassifier(head(), rule=Halves()), "only a rule of scoreloss that learns numbers"),
         (ThresholdTunedClassifier(head(), rule=sl.Global(sl.SCORES["f1"])), r"rule\.score is <function f1"),
     ],
@@ -582,6 +588,12 @@ def test_what_a_file_cannot_say_is_not_saved(data, estimator, said, tmp_path):
     with pytest.raises(InputError, match=said):
         estimator.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+def test_files_need_safetensors(kept, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ImportError, match=r"pip install 'scoreloss\[sklearn\]'"):
+        ThresholdTunedClassifier.load(kept)
 
 
 def test_what_is_not_fitted_is_not_saved(tmp_path):

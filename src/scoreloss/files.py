@@ -6,6 +6,7 @@ Nothing is ever unpickled. What a description means is the business of whoever w
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import tempfile
@@ -40,6 +41,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def write_arrays(path: str | Path, kind: str, description: Mapping[str, Any], arrays: Arrays) -> None:
     """Keep arrays by their names, and what JSON can say of them, in one file of a ``kind``."""
+    _need_safetensors()
     from safetensors.numpy import save
 
     path = Path(path)
@@ -55,6 +57,7 @@ def write_arrays(path: str | Path, kind: str, description: Mapping[str, Any], ar
 
 def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], Arrays]:
     """The description and the arrays of a file of this kind; an ``InputError`` where it cannot be trusted."""
+    _need_safetensors()
     from safetensors import SafetensorError, safe_open
 
     path = Path(path)
@@ -82,6 +85,11 @@ def _checksum(record: Mapping[str, Any], arrays: Arrays) -> str:
         digest.update(repr((name, arrays[name].dtype.str, arrays[name].shape)).encode())
         digest.update(arrays[name].tobytes())
     return digest.hexdigest()
+
+
+def _need_safetensors() -> None:
+    if importlib.util.find_spec("safetensors") is None:
+        raise ImportError("files of scoreloss need safetensors: pip install 'scoreloss[sklearn]'")
 
 
 def _no_constant(name: str) -> NoReturn:

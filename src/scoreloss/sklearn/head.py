@@ -18,7 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from scoreloss.checks import Booleans, Floats, InputError, number_from, one_of
 from scoreloss.files import Arrays
 from scoreloss.metrics import decision_metrics, ranking_metrics
-from scoreloss.sklearn.saved import Description, Saved, described_features, finite, plain, restore_features
+from scoreloss.sklearn.saved import (
+    Description,
+    Saved,
+    described_features,
+    finite,
+    plain_parameters,
+    restore_features,
+)
 from scoreloss.sklearn.targets import Targets, read_targets, read_weights
 from scoreloss.split import stratified_split
 
@@ -45,8 +52,9 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
     name or class. ``hidden`` are the widths of hidden layers. ``init`` is "priors" (``start_at_priors``) or
     "default". A stratified part of the examples, ``validation_fraction`` of them, picks the epoch by ``epoch_score``,
     a metric of ``scoreloss.evaluate`` (None: "weighted_f1" at the boundary of the loss, "average_precision" where it
-    only ranks), among equals the latest; with a fraction of 0 all examples train for all epochs. Features are taken as they are: put a
-    ``StandardScaler`` before, unless they are of one scale. Sparse ones stay sparse. float32 features train in float32.
+    only ranks), among equals the latest; with a fraction of 0 all examples train for all epochs. Features are taken
+    as they are: put a ``StandardScaler`` before, unless they are of one scale. Sparse ones stay sparse. float32 features
+    train in float32.
 
     Fitted: ``coefs_`` and ``intercepts_`` of each layer, ``loss_``, ``epoch_``, ``validation_scores_`` of each epoch,
     ``classes_``, ``n_features_in_``, ``feature_names_in_``.
@@ -143,7 +151,8 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
                 values.append(value)
         if not values or (held_out is None and len(values) < self.epochs):
             raise InputError(
-                f"learning_rate is {self.learning_rate!r}: the head diverged in epoch {len(values) + 1}, so give a lower one"
+                f"learning_rate is {self.learning_rate!r}: the head diverged in epoch {len(values) + 1}, so give "
+                "a lower one"
             )
         self.validation_scores_ = np.array([] if held_out is None else values)
 
@@ -171,7 +180,7 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
 
     def _parts(self, targets: Booleans, seed: int) -> Sequence[NDArray[np.intp]]:
         n = len(targets)
-        cut = round(self.validation_fraction * n)
+        cut = min(round(self.validation_fraction * n), n - 1)
         return stratified_split(targets, [n - cut, cut], seed=seed)
 
     def decision_function(self, X: Any) -> Floats:
@@ -195,7 +204,8 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
         check_is_fitted(self)
         if self.loss_.boundary is None:
             raise InputError(
-                f"loss is {self.loss!r}: it only ranks and has no boundary, so put a ThresholdTunedClassifier around it"
+                f"loss is {self.loss!r}: it only ranks and has no boundary, so put a ThresholdTunedClassifier "
+                "around it"
             )
         decisions = self.decision_function(X).reshape(-1, self._targets.labels)
         return self._targets.as_given(decisions >= 0)
@@ -233,7 +243,7 @@ class TorchMultilabelClassifier(Saved, ClassifierMixin, BaseEstimator):  # type:
         arrays |= {f"intercepts.{i}": intercept for i, intercept in enumerate(self.intercepts_)}
         arrays |= {f"loss.{name}": tensor.numpy() for name, tensor in self.loss_.state_dict().items()}
         return {
-            "parameters": plain("parameter", self.get_params(deep=False)),
+            "parameters": plain_parameters(self.get_params(deep=False)),
             "targets": self._targets.describe(),
             "most": self._most,
             "epoch": self.epoch_,

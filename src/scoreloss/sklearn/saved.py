@@ -67,6 +67,11 @@ def plain(argument: str, value: Any) -> Any:
     )
 
 
+def plain_parameters(parameters: Mapping[str, Any]) -> Description:
+    """All parameters as JSON can hold them."""
+    return {name: plain(name, value) for name, value in parameters.items()}
+
+
 def described_features(estimator: Any) -> Description:
     """The number of features, and their names where the estimator was fitted on some."""
     names = getattr(estimator, "feature_names_in_", None)

@@ -21,7 +21,15 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from scoreloss.checks import Booleans, Floats, InputError, one_of
 from scoreloss.files import Arrays
 from scoreloss.sklearn.head import TorchMultilabelClassifier
-from scoreloss.sklearn.saved import Description, Saved, described_features, finite, plain, restore_features
+from scoreloss.sklearn.saved import (
+    Description,
+    Saved,
+    described_features,
+    finite,
+    plain,
+    plain_parameters,
+    restore_features,
+)
 from scoreloss.sklearn.targets import Targets, read_targets, read_weights
 from scoreloss.split import stratified_split
 from scoreloss.thresholds import Fixed, Global, PerLabel, Rule, TopK
@@ -142,7 +150,8 @@ class ThresholdTunedClassifier(Saved, ClassifierMixin, MetaEstimatorMixin, BaseE
             return copy.deepcopy(RULES[self.rule])
         if isinstance(self.rule, type) or not all(hasattr(self.rule, name) for name in ("fit", "predict")):
             raise InputError(
-                f"rule is {self.rule!r}: it must be a threshold rule, such as Global('f1'), or one of {', '.join(RULES)}"
+                f"rule is {self.rule!r}: it must be a threshold rule, such as Global('f1'), or one of "
+                f"{', '.join(RULES)}"
             )
         return copy.deepcopy(self.rule)
 
@@ -174,7 +183,7 @@ class ThresholdTunedClassifier(Saved, ClassifierMixin, MetaEstimatorMixin, BaseE
                 f"rule is {self.rule!r}: only a rule of scoreloss that learns numbers can be saved"
             )
         return {
-            "parameters": plain("parameter", parameters),
+            "parameters": plain_parameters(parameters),
             "targets": self._targets.describe(),
             "estimator": estimator,
             "rule_name": rule if isinstance(rule, str) else None,
@@ -253,7 +262,7 @@ def _scores(estimator: Any, x: Any, response: str, labels: int) -> Floats:
         scores = scores[:, 1:]
     if scores.shape[1:] != (labels,):
         raise InputError(
-            f"estimator gives {method} of shape {scores.shape}: there must be one column for each of {labels} labels"
+            f"estimator gives {method} of shape {scores.shape}: there must be a column for each of {labels} labels"
         )
     return scores
 
@@ -302,7 +311,7 @@ def _described_estimator(estimator: Any) -> tuple[Description, Arrays]:
     return {
         "steps": [name for name, _ in steps],
         "scaler": {
-            "parameters": plain("parameter", scaler.get_params()),
+            "parameters": plain_parameters(scaler.get_params()),
             "seen": plain("n_samples_seen_", scaler.n_samples_seen_),
             "scales": sorted(scales),
             **described_features(scaler),
