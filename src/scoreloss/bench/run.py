@@ -16,10 +16,11 @@ import torch
 from scoreloss.bench import decide, report
 from scoreloss.bench.plan import Cell, Settings, Split, cells, packs, split_for, split_record
 from scoreloss.bench.stats import Row, summarise
-from scoreloss.bench.store import Damaged, Store, write_whole
+from scoreloss.bench.store import Damaged, Store
 from scoreloss.bench.train import Layers, Pack, Run
 from scoreloss.checks import Floats, InputError
 from scoreloss.data import Dataset
+from scoreloss.files import write_whole
 from scoreloss.torch import LOSSES, Loss
 
 CHECKPOINTS = 25

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,23 +12,11 @@ from typing import Any
 
 from scoreloss.bench.plan import Cell
 from scoreloss.checks import InputError
+from scoreloss.files import write_whole
 
 
 class Damaged(Exception):
     """A file that is there but cannot be trusted; the text says why."""
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there in full or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 class Store:
@@ -106,9 +93,3 @@ def _storable(value: Any) -> Any:
 
 def _checksum(result: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,0 +1,102 @@
+"""Files that are written whole, and arrays on disk with a description: safetensors with JSON in its header.
+
+Nothing is ever unpickled. What a description means is the business of whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scoreloss.checks import InputError
+
+VERSION = 1
+"""Rises when a file of the same kind would be read otherwise."""
+
+HEADER = "scoreloss"
+Arrays = dict[str, NDArray[Any]]
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it is there in full or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_arrays(path: str | Path, kind: str, description: Mapping[str, Any], arrays: Arrays) -> None:
+    """Keep arrays by their names, and what JSON can say of them, in one file of a ``kind``."""
+    _need_safetensors()
+    from safetensors.numpy import save
+
+    path = Path(path)
+    arrays = {name: array.copy(order="C") for name, array in arrays.items()}
+    record = {"kind": kind, "version": VERSION, "description": description}
+    record["sha256"] = _checksum(record, arrays)
+    content = save(arrays, metadata={HEADER: json.dumps(record, allow_nan=False)})
+    try:
+        write_whole(path, content)
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written: {problem.strerror or problem}") from problem
+
+
+def read_arrays(path: str | Path, kind: str) -> tuple[dict[str, Any], Arrays]:
+    """The description and the arrays of a file of this kind; an ``InputError`` where it cannot be trusted."""
+    _need_safetensors()
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    try:
+        with path.open("rb"), safe_open(path, framework="numpy") as file:
+            record = json.loads((file.metadata() or {})[HEADER], parse_constant=_no_constant)
+            arrays = {name: np.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+        found, version, checksum = record["kind"], record["version"], record.pop("sha256")
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror or problem}") from problem
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise InputError(f"{path} is damaged, or no file of scoreloss") from problem
+    if found != kind:
+        raise InputError(f"{path} holds {found!r}: {kind!r} is needed")
+    if version != VERSION:
+        raise InputError(f"{path} has version {version!r}: this release reads version {VERSION}")
+    if checksum != _checksum(record, arrays):
+        raise InputError(f"{path} is damaged: its checksum does not fit its content")
+    return record["description"], arrays
+
+
+def _checksum(record: Mapping[str, Any], arrays: Arrays) -> str:
+    digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(repr((name, arrays[name].dtype.str, arrays[name].shape)).encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
+
+
+def _need_safetensors() -> None:
+    if importlib.util.find_spec("safetensors") is None:
+        raise ImportError("files of scoreloss need safetensors: pip install 'scoreloss[sklearn]'")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
