@@ -75,6 +75,8 @@ def run(options: argparse.Namespace) -> int:
     if losses == ["all"]:
         losses = list(LOSSES)
     progress = Progress()
+    if dataset.problems:
+        progress.say(f"something was skipped or mended while reading: scoreloss data check {options.dataset}")
     outcome = bench(
         dataset,
         losses,

@@ -41,21 +41,18 @@ def load(spec: str | Path, *, min_count: int = 0, **options: Any) -> Dataset:
 
 def _reader(spec: str) -> tuple[str, Reader]:
     """The name of a dataset, and what reads it."""
-    if spec in EMBEDDED:
-        return spec, EMBEDDED[spec].read
-    word, colon, rest = spec.partition(":")
-    if colon and word in FORMATS:
-        return word, partial(FORMATS[word].read, Path(rest).expanduser())
     path = Path(spec)
     plain = without_compression(path)
+    word, colon, rest = spec.partition(":")
+    if colon and (word in FORMATS or plain.suffix not in OWN):
+        one_of("format", word, FORMATS)
+        return word, partial(FORMATS[word].read, Path(rest).expanduser())
     if plain.suffix in OWN:
         return plain.stem, partial(OWN[plain.suffix], path)
-    if colon and not path.exists():
-        one_of("format", word, FORMATS)
     one_of(
         "dataset", spec, [*EMBEDDED, *(f"{word}:PATH" for word in FORMATS), *(f"FILE{end}" for end in OWN)]
     )
-    raise AssertionError(spec)
+    return spec, EMBEDDED[spec].read
 
 
 def _without_rare(dataset: Dataset, min_count: int) -> Dataset:

@@ -15,17 +15,15 @@ import numpy as np
 
 from scoreloss.checks import InputError, checked_targets
 from scoreloss.data.dataset import SPLITS
-from scoreloss.data.reading import Problems, bytes_of
+from scoreloss.data.reading import Problems, bytes_of, opened
 
 
 def read(path: Path, problems: Problems) -> dict[str, Any]:
     """The parts of a ``Dataset``. Nothing is unpickled."""
-    source = path if path.suffix == ".npz" else io.BytesIO(bytes_of(path))
+    source = opened(path) if path.suffix == ".npz" else io.BytesIO(bytes_of(path))
     try:
-        with np.load(source, allow_pickle=False) as file:
+        with source, np.load(source, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise
     except (OSError, EOFError, ValueError, AttributeError, zipfile.BadZipFile, zlib.error) as problem:
         if "pickle" in str(problem):
             raise InputError(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -63,7 +65,9 @@ def parquet_rows(path: Path, problems: Problems) -> Rows:
     source = io.BytesIO(bytes_of(path)) if path.suffix != ".parquet" else path
     try:
         file = parquet.ParquetFile(source)
-    except pyarrow.ArrowException as problem:
+    except FileNotFoundError:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None
+    except (pyarrow.ArrowException, OSError) as problem:
         raise InputError(f"{path} cannot be read: {problem}") from problem
 
     def items() -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,9 +50,9 @@ def _duplicates(dataset: Dataset) -> int:
         return _repeats((row + 0.0).tobytes() for row in dataset.inputs)
     if dataset.kind == "text":
         return _repeats(dataset.inputs)
-    by_size: dict[int, list[Any]] = {}
-    for path in dataset.inputs:
-        by_size.setdefault(path.stat().st_size, []).append(path)  # type: ignore[union-attr]
+    by_size: dict[int, list[Path]] = {}
+    for path in map(Path, dataset.inputs):
+        by_size.setdefault(path.stat().st_size, []).append(path)
     return sum(_repeats(map(file_digest, paths)) for paths in by_size.values() if len(paths) > 1)
 
 
