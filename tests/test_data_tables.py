@@ -198,7 +198,12 @@ def test_mulan_that_does_not_fit_together_is_one_line(tmp_path):
         with pytest.raises(ValueError, match=message):
             data.load(f"mulan:{tmp_path}")
     (tmp_path / "d.xml").write_text(HEADER.format('<label name="a"><label name="b"/></label>'))
-    with pytest.raises(ValueError, match=r"targets\[0, 1\] is 2"):
+    with pytest.raises(ValueError, match=r"d\.arff: targets\[0, 1\] is 2"):
+        data.load(f"mulan:{tmp_path}")
+    for part, values in (("train", "{u,v}"), ("test", "{v,u}")):
+        header = f"@relation r\n@attribute a {{0,1}}\n@attribute b {values}\n@data\n1,u\n"
+        (tmp_path / f"d-{part}.arff").write_text(header)
+    with pytest.raises(ValueError, match=r"d-train\.arff has other attributes than d-test\.arff"):
         data.load(f"mulan:{tmp_path}")
 
 

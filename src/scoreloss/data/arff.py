@@ -67,11 +67,15 @@ class Table:
                 f"{self.path} has no attribute {missing[0]!r}" if missing else f"{self.path}: no label"
             )
         chosen = [place[name] for name in labels]
+        try:
+            targets = checked_targets(self.columns[:, chosen])
+        except InputError as problem:
+            raise InputError(f"{self.path}: {problem}") from problem
         rest = sorted(set(place.values()) - set(chosen))
         features = [self.attributes[column].features(self.columns[:, [column]]) for column in rest]
         return {
             "inputs": np.hstack([np.zeros((len(self.columns), 0)), *features]),
-            "targets": checked_targets(self.columns[:, chosen]),
+            "targets": targets,
             "labels": tuple(labels),
         }
 
@@ -182,7 +186,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         if match is None:
             raise ValueError(f"{text[position : position + 20]!r} is no item of a list")
         yield match
-        if not match[0].endswith(",") or match.end(1) == match.end():
+        if not match[0].endswith(","):
             return
         position = match.end()
 

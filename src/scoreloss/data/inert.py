@@ -39,7 +39,7 @@ def read(content: bytes) -> Any:
     memo: list[Any] = []
 
     def since_mark() -> list[Any]:
-        start = len(stack) - 1 - next(i for i, item in enumerate(reversed(stack)) if item is MARK)
+        start = max(place for place, item in enumerate(stack) if item is MARK)
         items = stack[start + 1 :]
         del stack[start:]
         return items

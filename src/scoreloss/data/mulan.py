@@ -25,9 +25,10 @@ def read(path: Path, problems: Problems) -> dict[str, Any]:
     if header is None:
         raise InputError(f"{path} has no XML file with the names of the labels")
     labels = [str(label.get("name")) for label in xml_of(header).iter("label")]
-    found = [read_table(file, problems).parted(labels) for file in files]
-    if len({part["inputs"].shape[1] for part in found}) > 1:
-        raise InputError(f"{path}: {files[0].name} has other features than {files[1].name}")
+    tables = [read_table(file, problems) for file in files]
+    if tables[0].attributes != tables[-1].attributes:
+        raise InputError(f"{path}: {files[0].name} has other attributes than {files[-1].name}")
+    found = [table.parted(labels) for table in tables]
     sizes = [len(part["inputs"]) for part in found]
     rows = np.split(np.arange(sum(sizes)), np.cumsum(sizes[:-1]))
     return {
