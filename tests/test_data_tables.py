@@ -207,6 +207,22 @@ def test_mulan_that_does_not_fit_together_is_one_line(tmp_path):
         data.load(f"mulan:{tmp_path}")
 
 
+def test_what_weka_writes_with_a_backslash(tmp_path):
+    names = "@attribute 'it\\'s\\n\\t\\\\ 100\\%' {0,1}\n@attribute \"double \\\" 'q'\" {0, 1}\n@ATTRIBUTE plain{'0', '1'}\n"
+    (tmp_path / "m.arff").write_text(f"@relation 'a: -C 3'\n{names}@DATA\n1,'0',\"1\"\n\n{{2 '1', 0 1}}\n")
+    dataset = data.load(f"meka:{tmp_path / 'm.arff'}")
+    assert dataset.labels == ("it's\n\t\\ 100%", "double \" 'q'", "plain")
+    assert dataset.targets.tolist() == [[True, False, True]] * 2
+
+
+def test_what_a_sparse_row_leaves_out_is_0_or_the_first_value(tmp_path):
+    attributes = "@attribute a numeric\n@attribute b {3,5}\n@attribute c {1,0}\n"
+    (tmp_path / "m.arff").write_text(f"@relation '-C -1'\n{attributes}@data\n{{}}\n{{0 2,1 5,2 0}}\n")
+    dataset = data.load(f"meka:{tmp_path / 'm.arff'}")
+    assert dataset.inputs.tolist() == [[0, 3], [2, 5]]
+    assert dataset.targets.tolist() == [[True], [False]]
+
+
 CELLS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"), min_size=1, max_size=12
 ).filter(str.strip)

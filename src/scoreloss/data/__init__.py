@@ -1,4 +1,7 @@
-"""Datasets: one small file for each format, all of which give a ``Dataset``."""
+"""Datasets: one small file for each format, all of which give a ``Dataset``.
+
+The formats are imported when something is loaded, so that ``import scoreloss`` does without them.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ import inspect
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scoreloss.checks import InputError, number_from, one_of
 from scoreloss.data.dataset import Dataset
-from scoreloss.data.formats import EMBEDDED, FORMATS, OWN, Reader
-from scoreloss.data.reading import Problems, without_compression
+
+if TYPE_CHECKING:
+    from scoreloss.data.formats import Reader
 
 __all__ = ["Dataset", "load"]
 
@@ -25,6 +29,8 @@ def load(spec: str | Path, *, min_count: int = 0, **options: Any) -> Dataset:
     if not given): ``years`` of arxiv, ``difficult`` of voc, ``level`` of cancer_hallmarks and chemical_exposure, and
     ``text``, ``image``, ``labels``, ``ids``, ``split`` and ``sep`` of a table of one's own.
     """
+    from scoreloss.data.reading import Problems
+
     number_from("min_count", min_count, 0)
     name, read = _reader(str(spec))
     given = {option: value for option, value in options.items() if value is not None}
@@ -33,14 +39,16 @@ def load(spec: str | Path, *, min_count: int = 0, **options: Any) -> Dataset:
         if option not in known:
             raise InputError(f"{option} is given: {spec} takes {', '.join([*known, 'min_count'])}")
     problems = Problems()
-    arguments = [] if name in EMBEDDED else [problems]
-    parts = {"name": name, **read(*arguments, **given)}
+    parts = {"name": name, **read(problems, **given)}
     dataset = Dataset(**parts, problems=problems.lines())
     return _without_rare(dataset, min_count) if min_count else dataset
 
 
 def _reader(spec: str) -> tuple[str, Reader]:
     """The name of a dataset, and what reads it."""
+    from scoreloss.data.formats import EMBEDDED, FORMATS, OWN
+    from scoreloss.data.reading import without_compression
+
     path = Path(spec)
     plain = without_compression(path)
     word, colon, rest = spec.partition(":")

