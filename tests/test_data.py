@@ -472,11 +472,15 @@ def test_a_label_seen_too_rarely_is_left_out_and_said(tmp_path):
         ("t.csv", {}, "labels is 'labels': t.csv has the columns text, topics"),
         ("t.csv", {"labels": "topics", "ids": "id"}, "ids is 'id': t.csv has the columns text, topics"),
         ("t.csv", {"labels": " , "}, "labels is empty"),
+        ("t.csv", {"labels": "topics", "sep": ""}, "sep is empty"),
+        ("t.csv", {"labels": "topics", "split": "part"}, "split is 'part': t.csv has the columns"),
+        ("s.csv", {"split": "part"}, "split is 'part': that column of s.csv has not both train and test"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path, monkeypatch, spec, options, message):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("text,topics\na,x\n")
+    Path("s.csv").write_text("text,labels,part\na,x,train\nb,y,dev\n")
     with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
         data.load(spec, **options)
     assert str(caught.value).startswith(message)

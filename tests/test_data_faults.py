@@ -161,6 +161,21 @@ def test_cells_that_cannot_be_read_cost_their_row(tmp_path):
     )
 
 
+def test_what_is_missing_is_no_label_and_no_text(tmp_path):
+    rows = [
+        ("a", '["x", null, " ", NaN]'),
+        ("b", "NaN"),
+        ("c", "7"),
+        ("d", "true"),
+        ("e", '"y | y|"'),
+        (None, '"x"'),
+    ]
+    lines = [f'{{"text": {json.dumps(text)}, "labels": {labels}}}' for text, labels in rows]
+    dataset = own(tmp_path / "t.jsonl", "\n".join([*lines, '{"text": NaN, "labels": "x"}']))
+    assert read(dataset) == {"a": "x", "b": "", "c": "7", "d": "True", "e": "y"}
+    assert dataset.problems[-1] == "2 in all: nothing in column text, skipped"
+
+
 def test_another_separator_is_suggested(tmp_path):
     dataset = own(tmp_path / "t.csv", "text,labels\na,x;y\nb,x\nc,y;z\n")
     assert "most labels hold ; or , or | but no '|': is sep another one?" in dataset.problems[0]

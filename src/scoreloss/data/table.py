@@ -40,6 +40,8 @@ def read(
     with commas between them, where * stands for anything. Without ``ids`` rows are numbered from 0; ``split`` has
     train, validation or test. Paths of images start at the folder of the table.
     """
+    if not sep:
+        raise InputError("sep is empty: it must be what stands between the labels of a cell")
     rows = READERS[without_compression(path).suffix](path, problems)
     column, is_image = _input_column(path, rows.columns, text, image)
     for option, name in (("ids", ids), ("split", split)):
@@ -49,7 +51,7 @@ def read(
     examples = Examples(problems)
     unseparated = 0
     for number, (where, row) in enumerate(rows.items):
-        value = "" if row.get(column) is None else str(row[column])
+        value = _written(row.get(column))
         if not value.strip():
             problems.add(where, f"nothing in column {column}, skipped")
             continue
@@ -66,6 +68,8 @@ def read(
         unseparated += len(found) == 1 and any(other in found[0] for other in ";,|" if other != sep)
         examples.add(where, name, example, found, part)
     parts = examples.parts(path, None if columns == [labels] else columns)
+    if split is not None and not parts["splits"]:
+        raise InputError(f"split is {split!r}: that column of {path} has not both train and test")
     if 2 * unseparated > len(examples):
         problems.add(path, f"most labels hold ; or , or | but no {sep!r}: is sep another one?")
     return parts
@@ -73,16 +77,19 @@ def read(
 
 def labels_in(value: Any, sep: str) -> list[str]:
     """The labels of a cell: a list, a list written as text, or labels with ``sep`` between them."""
-    if value is None:
-        return []
     if isinstance(value, str):
         value = value.strip()
         value = _listed(value) if value.startswith("[") and value.endswith("]") else value.split(sep)
-    if isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int, float)):
         value = [value]
     if not isinstance(value, (list, tuple)):
         raise ValueError(f"{type(value).__name__} instead of labels")
-    return list(dict.fromkeys(label for item in value if (label := str(item).strip())))
+    return list(dict.fromkeys(label for item in value if (label := _written(item).strip())))
+
+
+def _written(value: Any) -> str:
+    """A value as text; what is missing, or NaN as pandas marks it, as none."""
+    return "" if value is None or value != value else str(value)
 
 
 def _listed(text: str) -> Any:
@@ -100,7 +107,7 @@ def _listed(text: str) -> Any:
 def _marked(row: Mapping[str, Any], columns: Iterable[str]) -> list[str]:
     found = []
     for column in columns:
-        value = str("" if row.get(column) is None else row[column]).strip().lower()
+        value = _written(row.get(column)).strip().lower()
         if value not in YES + NO:
             raise ValueError(f"{column} is {value}: it must be 0 or 1")
         if value in YES:
