@@ -65,7 +65,7 @@ def test_test_labels_decide_nothing(yeast):
     found = []
     for dataset in (yeast, other):
         planned = cells(dataset, ["sigmoid_f1"], 1, Settings(head="linear", epochs=3))
-        result = train_pack(dataset, packs(planned, {"sigmoid_f1": (14,)})[0], {0: split_for(dataset, 0)})[
+        result = train_pack(dataset, packs(planned, {planned[0]: (14,)})[0], {0: split_for(dataset, 0)})[
             planned[0]
         ]
         found.append(
@@ -222,8 +222,8 @@ def test_the_report_is_one_page_that_needs_nothing_else(tmp_path, capsys):
     for word in ("sigmoid_f1", "all positive", "label priors", "the paper swaps", "917", "PerLabel"):
         assert word in page
     splits = json.loads((tmp_path / "splits.json").read_text())
-    assert len(splits["test"]) == 917
-    assert [len(s["validation"]) for s in splits["seeds"].values()] == [300, 300]
+    for part, size in (("test", 917), ("validation", 300)):
+        assert [len(s[part]) for s in splits["seeds"].values()] == [size, size]
 
 
 def test_names_are_escaped_in_the_report(yeast):

@@ -155,14 +155,16 @@ def test_packs_have_the_same_losses_for_each_seed():
         return Cell("d", "h", loss, seed, Settings())
 
     names = ["bce", "focal", "sigmoid_f1", "deep_f"]
-    outputs = {**dict.fromkeys(names, (4,)), "deep_f": (4, 3)}
     grid = [cell(loss, seed) for loss in names for seed in range(3)]
+    outputs = {c: (4, 3) if c.loss == "deep_f" else (4,) for c in grid}
     assert sorted([len(row) for row in pack] for pack in packs(grid, outputs)) == [[1, 1, 1], [3, 3, 3]]
     ragged = [c for c in grid if (c.loss, c.seed) != ("bce", 1)]
     assert sorted(len(row) for pack in packs(ragged, outputs) for row in pack) == [1, 1, 1, 2, 3, 3]
     for pack in packs(ragged, outputs):
         assert len({tuple(c.loss for c in row) for row in pack}) == 1
     assert packs([], outputs) == []
+    wider = {**outputs, cell("deep_f", 1): (4, 5)}
+    assert sorted([len(row) for row in pack] for pack in packs(grid, wider)) == [[1], [1, 1], [3, 3, 3]]
 
 
 def test_losses_of_other_logits_are_not_stacked(data):

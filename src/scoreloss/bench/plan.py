@@ -25,7 +25,13 @@ INITS = ("priors", "default")
 HEADS: dict[str, tuple[int, ...]] = {"linear": (), "mlp": (256,)}
 """The widths of the hidden layers, with ReLU after each, under the linear layer that gives the logits."""
 
+TEST_SHARE = 0.2
+"""Of a dataset without a test part of its own."""
+
 VALIDATION_SHARE = 0.2
+"""Of what is left for training and validation."""
+
+Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -88,17 +94,17 @@ def cells(dataset: Dataset, losses: Sequence[str], seeds: int, settings: Setting
     ]
 
 
-def packs(missing: Sequence[Cell], outputs: Mapping[str, tuple[int, ...]]) -> list[list[list[Cell]]]:
+def packs(missing: Sequence[Cell], outputs: Mapping[Cell, tuple[int, ...]]) -> list[list[list[Cell]]]:
     """Cells that are trained together, as [seed][loss] with the same losses for each seed of a pack.
 
-    ``outputs`` are the shapes of the logits that each loss takes: those of a pack are alike.
+    ``outputs`` are the shapes of the logits that each cell's loss takes: those of a pack are alike.
     """
     by_seed: dict[tuple[tuple[int, ...], int], list[Cell]] = defaultdict(list)
     for cell in missing:
-        by_seed[outputs[cell.loss], cell.seed].append(cell)
-    by_losses: dict[tuple[str, ...], list[list[Cell]]] = defaultdict(list)
-    for row in by_seed.values():
-        by_losses[tuple(cell.loss for cell in row)].append(row)
+        by_seed[outputs[cell], cell.seed].append(cell)
+    by_losses: dict[tuple[object, ...], list[list[Cell]]] = defaultdict(list)
+    for (shape, _), row in by_seed.items():
+        by_losses[shape, *(cell.loss for cell in row)].append(row)
     return list(by_losses.values())
 
 
@@ -106,17 +112,33 @@ def packs(missing: Sequence[Cell], outputs: Mapping[str, tuple[int, ...]]) -> li
 class Split:
     """Where one seed trains, chooses and is judged: indices of examples."""
 
-    train: NDArray[np.intp]
-    validation: NDArray[np.intp]
-    test: NDArray[np.intp]
+    train: Indices
+    validation: Indices
+    test: Indices
+
+    @property
+    def pool(self) -> Indices:
+        """All that is not for the test, in the order of the dataset."""
+        return np.sort(np.concatenate([self.train, self.validation]))
 
 
 def split_for(dataset: Dataset, seed: int) -> Split:
-    """The dataset's own test part; the validation part is cut from its training part by the seed."""
-    pool = np.asarray(dataset.splits["train"])
-    cut = round(VALIDATION_SHARE * len(pool))
-    train, validation = stratified_split(dataset.targets[pool], [len(pool) - cut, cut], seed=seed)
-    return Split(pool[train], pool[validation], np.asarray(dataset.splits["test"]))
+    """The dataset's own parts where it has them; the others are cut by the seed, stratified."""
+    if "validation" in dataset.splits:
+        return Split(*(np.asarray(dataset.splits[part]) for part in ("train", "validation", "test")))
+    if "test" in dataset.splits:
+        pool, test = np.asarray(dataset.splits["train"]), np.asarray(dataset.splits["test"])
+    else:
+        pool, test = _cut(dataset, np.arange(len(dataset.targets)), TEST_SHARE, seed)
+    return Split(*_cut(dataset, pool, VALIDATION_SHARE, seed), test)
+
+
+def _cut(dataset: Dataset, rows: Indices, share: float, seed: int) -> tuple[Indices, Indices]:
+    size = round(share * len(rows))
+    if not 0 < size < len(rows):
+        raise InputError(f"dataset {dataset.name} has {len(rows)} examples to split: that is too few")
+    rest, part = stratified_split(dataset.targets[rows], [len(rows) - size, size], seed=seed)
+    return rows[rest], rows[part]
 
 
 def split_record(dataset: Dataset, splits: Mapping[int, Split]) -> dict[str, Any]:
@@ -124,9 +146,8 @@ def split_record(dataset: Dataset, splits: Mapping[int, Split]) -> dict[str, Any
     return {
         "dataset": dataset.name,
         "data_hash": dataset.content_hash,
-        "test": np.asarray(dataset.splits["test"]).tolist(),
         "seeds": {
-            str(seed): {"train": s.train.tolist(), "validation": s.validation.tolist()}
-            for seed, s in splits.items()
+            str(seed): {part: getattr(split, part).tolist() for part in ("train", "validation", "test")}
+            for seed, split in splits.items()
         },
     }

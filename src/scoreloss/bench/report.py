@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from scoreloss.bench.decide import RULES
-from scoreloss.bench.plan import Cell
+from scoreloss.bench.plan import TEST_SHARE, Cell
 from scoreloss.bench.stats import Row
 from scoreloss.data import Dataset
 
@@ -119,10 +119,9 @@ def _notes(
         "default": "started as nn.Linear starts",
     }[settings.init]
     return [
-        f"Data: {n:,} examples, {c} labels, {dataset.targets.sum(1).mean():.2f} labels an example; "
-        f"{len(dataset.splits['train']):,} for training and validation, {len(dataset.splits['test']):,} for the test.",
+        f"Data: {n:,} examples, {c} labels, {dataset.targets.sum(1).mean():.2f} labels an example; {_parts(dataset)}.",
         *dataset.notes,
-        "A seed draws the validation part (a fifth of the training part, stratified), the batch order and the weights.",
+        f"A seed draws {_drawn(dataset)}the batch order and the weights.",
         f"Heads: {settings.head}, {start}, on standardised features; Adam, learning rate {settings.learning_rate:g}, "
         f"weight decay {settings.weight_decay:g}, batches of {settings.batch_size}, up to {settings.epochs} epochs. "
         "The settings are the same for all losses and were not tuned for each.",
@@ -135,6 +134,23 @@ def _notes(
         f"{len(planned)} runs took {seconds:.0f} s of training and judging in all; "
         f"data hash {dataset.content_hash[:12]}.",
     ]
+
+
+def _parts(dataset: Dataset) -> str:
+    n = len(dataset.targets)
+    sizes = {part: len(rows) for part, rows in dataset.splits.items()}
+    if "validation" in sizes:
+        return f"{sizes['train']:,} for training, {sizes['validation']:,} for validation, {sizes['test']:,} for the test"
+    test = sizes.get("test", round(TEST_SHARE * n))
+    return f"{sizes.get('train', n - test):,} for training and validation, {test:,} for the test"
+
+
+def _drawn(dataset: Dataset) -> str:
+    """What of the split is not the dataset's own."""
+    test = "" if "test" in dataset.splits else "the test part (a fifth, stratified), "
+    if "validation" in dataset.splits:
+        return test
+    return f"{test}the validation part (a fifth of the training part, stratified), "
 
 
 def _table(rows: Sequence[Row], rule: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from scoreloss.bench import decide, report
 from scoreloss.bench.plan import Cell, Settings, Split, cells, packs, split_for, split_record
@@ -59,6 +60,7 @@ def bench(
     say: Say = silent,
 ) -> Outcome:
     """Compare losses and threshold rules on a dataset. Cells whose results are there are not trained again."""
+    _features(dataset)
     planned = cells(dataset, losses, seeds, settings)
     store = Store(folder)
     store.open()
@@ -67,8 +69,10 @@ def bench(
     store.write_splits(split_record(dataset, splits))
     results, missing = ({}, planned) if force else _kept(store, planned, say)
     kept = len(results)
-    pool = dataset.targets[dataset.splits["train"]]
-    outputs = {loss: LOSSES[loss].for_targets(pool).outputs(pool.shape[1]) for loss in losses}
+    outputs = {}
+    for cell in missing:
+        pool = dataset.targets[splits[cell.seed].pool]
+        outputs[cell] = LOSSES[cell.loss].for_targets(pool).outputs(pool.shape[1])
     for pack in packs(missing, outputs):
         for cell, result in train_pack(dataset, pack, splits, say).items():
             store.write(cell, result)
@@ -97,7 +101,7 @@ def train_pack(
     start = time.perf_counter()
     seeds = [row[0].seed for row in pack]
     settings = pack[0][0].settings
-    pool = dataset.targets[dataset.splits["train"]]
+    pool = dataset.targets[splits[seeds[0]].pool]
     runs = [
         Run(
             LOSSES[cell.loss].for_targets(pool, runs=len(seeds)),
@@ -109,7 +113,7 @@ def train_pack(
     ]
     used = [splits[seed] for seed in seeds]
     program = Pack(
-        dataset.inputs,
+        _features(dataset),
         dataset.targets,
         used,
         runs,
@@ -259,6 +263,12 @@ def _kept(store: Store, planned: Sequence[Cell], say: Say) -> tuple[dict[Cell, d
         else:
             results[cell] = result
     return results, missing
+
+
+def _features(dataset: Dataset) -> NDArray[np.floating]:
+    if not isinstance(dataset.inputs, np.ndarray):
+        raise InputError(f"dataset {dataset.name} holds {dataset.kind}s: it needs --backbone")
+    return dataset.inputs
 
 
 def _versions() -> dict[str, str]:

@@ -6,6 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
+from scoreloss.cli.datasets import add_dataset, dataset_from
 from scoreloss.cli.progress import Commands, Progress
 
 
@@ -17,7 +18,7 @@ def add(commands: Commands) -> None:
         description="Compare losses and threshold rules on a dataset: every loss with every seed, trained together, "
         "judged under every rule. Writes one JSON file a cell and report.html; what is there is not trained again.",
     )
-    bench.add_argument("dataset", metavar="DATASET", help="yeast")
+    add_dataset(bench)
     bench.add_argument(
         "--losses", metavar="A,B,...", help="names of losses, or all (default: the paper's five)"
     )
@@ -58,7 +59,6 @@ def run(options: argparse.Namespace) -> int:
     from scoreloss.bench import report
     from scoreloss.bench.plan import PAPER_LOSSES, Settings
     from scoreloss.bench.run import bench
-    from scoreloss.data import load
     from scoreloss.torch import LOSSES
 
     start = time.perf_counter()
@@ -70,11 +70,13 @@ def run(options: argparse.Namespace) -> int:
         weight_decay=options.weight_decay,
         init=options.init,
     )
-    dataset = load(options.dataset)
+    dataset = dataset_from(options)
     losses = PAPER_LOSSES if options.losses is None else _names(options.losses)
     if losses == ["all"]:
         losses = list(LOSSES)
     progress = Progress()
+    if dataset.problems:
+        progress.say(f"something was skipped or mended while reading: scoreloss data check {options.dataset}")
     outcome = bench(
         dataset,
         losses,

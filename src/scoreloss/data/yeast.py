@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from scoreloss.checks import InputError
+from scoreloss.data.reading import Problems
 from scoreloss.split import stratified_split
 
 LABELS = 14
@@ -17,7 +18,7 @@ TRAIN, TEST = 1500, 917
 SPLIT_SEED = 0
 
 
-def read() -> dict[str, Any]:
+def read(problems: Problems) -> dict[str, Any]:
     """The parts of a ``Dataset``; the package is located, not imported."""
     package = importlib.util.find_spec("river")
     if package is None or package.origin is None:

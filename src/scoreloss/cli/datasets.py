@@ -1,0 +1,54 @@
+"""The argument and the options that say which data: the same for every command that reads a dataset."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scoreloss.data import Dataset
+
+DATASET = "yeast or movies; FORMAT:PATH (scoreloss data list); or a .csv, .tsv, .jsonl, .parquet or .npz file"
+OPTIONS = ("text", "image", "labels", "ids", "split", "sep", "years", "level", "difficult", "min_count")
+
+
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """Add them to a command."""
+    parser.add_argument("dataset", metavar="DATASET", help=DATASET)
+    group = parser.add_argument_group("data")
+    for flag, metavar, what in (
+        ("--text", "COLUMN", "column of the texts of a table of your own (default: text)"),
+        ("--image", "COLUMN", "column of paths of images, from the folder of the table (default: image)"),
+        (
+            "--labels",
+            "COLUMN",
+            "column of lists of labels, or columns of 0 and 1: a,b,c or topic_* (default: labels)",
+        ),
+        ("--ids", "COLUMN", "column of ids (default: rows are numbered)"),
+        ("--split", "COLUMN", "column with train, validation or test (default: a split is drawn)"),
+        ("--sep", "TEXT", "between the labels of a cell (default: |)"),
+        ("--years", "YEARS", "of arxiv: when papers were first sent, such as 2020 or 2018-2020"),
+        (
+            "--level",
+            "LEVEL",
+            "of a hierarchy of labels: all with those above, given, or a depth from 1 (default: all)",
+        ),
+    ):
+        group.add_argument(flag, metavar=metavar, help=what)
+    group.add_argument(
+        "--difficult", action="store_true", default=None, help="of voc: count objects marked difficult"
+    )
+    group.add_argument(
+        "--min-count",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave out labels of fewer examples (default: %(default)s)",
+    )
+
+
+def dataset_from(options: argparse.Namespace) -> Dataset:
+    """The dataset that they say."""
+    from scoreloss.data import load
+
+    return load(options.dataset, **{name: getattr(options, name) for name in OPTIONS})
