@@ -27,6 +27,8 @@ LAYERS = [
     ["torch"],
     ["data.yeast"],
     ["data"],
+    ["thresholds.rule", "decode", "calibrate"],
+    ["thresholds.given", "thresholds.searched", "thresholds.expected"],
     ["thresholds"],
     ["metrics"],
     ["bench.plan"],
@@ -97,15 +99,20 @@ def test_exported_names():
     assert sorted(scoreloss.__all__) == sorted(
         [
             "SCORES",
+            "Averaging",
             "Dataset",
+            "ExpectedF1",
             "Fixed",
             "Global",
+            "Lipton",
             "PerLabel",
             "TopK",
             "__version__",
+            "calibrate",
             "evaluate",
             "label_frequencies",
             "logits_from",
+            "reliability",
             "stratified_split",
         ]
     )
