@@ -64,7 +64,7 @@ def _by_quadrature(falling: Floats, q: int, r: int) -> Floats:
     c, n = falling.shape
     u, node_weights = _nodes(((q + r) * c + 1) // 2)
     x = u**q
-    present = 1 - falling[:, None] * (1 - x)[:, None]  # (label, node, example)
+    present = (1 - falling)[:, None] + falling[:, None] * x[:, None]  # (label, node, example), never 0
     hits = falling[:, None] / present * np.prod(present, axis=0)
     among_first = np.zeros((len(u), n))
     expected = np.empty_like(falling)
