@@ -132,6 +132,15 @@ def test_nothing_certain_everything_certain():
     assert not sl.ExpectedF1(joint=True).predict([[[0.1], [0.1]]]).any()
 
 
+def test_nothing_is_the_best_set_where_all_or_nothing_is_true():
+    """P(all three) = 0.45 leaves 0.55 for none, though each label has its 0.45 in the joint chances."""
+    joint = np.zeros((1, 3, 3))
+    joint[0, :, 2] = 0.45
+    assert not sl.ExpectedF1(joint=True).predict(joint).any()
+    joint[0, :, 2] = 0.55
+    assert sl.ExpectedF1(joint=True).predict(joint).all()
+
+
 def test_the_joint_chances_of_deep_f_can_be_decoded():
     import torch
 

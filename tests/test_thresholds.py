@@ -150,6 +150,12 @@ def test_averaging_equals_a_plain_loop(data):
     assert rule.threshold_ == pytest.approx(expected, abs=1e-12)
 
 
+def test_averaging_never_stands_between_equal_scores():
+    """At 0.9 the F1 is 2/3, at 0.5, with a false one beside the true one and another, 2/3 as well: the highest counts."""
+    assert sl.Averaging().fit([[1, 1, 0, 0]], [[0.9, 0.5, 0.5, 0.5]]).threshold_ == 0.9
+    assert sl.Averaging().fit([[0, 0], [0, 0]], [[0.9, 0.5], [0.1, 0.2]]).threshold_ == np.inf
+
+
 @given(data=st.data())
 def test_lipton_equals_the_plain_formula(data):
     y, s = data.draw(matrices())

@@ -41,7 +41,7 @@ class Lipton(Rule):
         check_probabilities(self, scores, mask)
         weights = np.ones(scores.shape) if weight is None else np.tile(weight[:, None], scores.shape[1])
         if mask is not None:
-            scores, weights = np.where(mask, scores, 0.0), weights * mask
+            scores = np.where(mask, scores, 0.0)  # last in order, so that they count for nothing
         if self.average == "micro":
             self.threshold_ = float(_half_of_best(scores.reshape(-1, 1), weights.reshape(-1, 1))[0])
         else:
