@@ -89,7 +89,10 @@ def judge(rule: str, validation: Judged, test: Judged) -> dict[str, Any]:
 def judge_on_chances(
     validation: Judged, test: Judged, parts: tuple[NDArray[np.intp], NDArray[np.intp]]
 ) -> dict[str, dict[str, Any]]:
-    """The same for each rule on probabilities, with its weighted F1 on validation data, cross-fitted by halves."""
+    """The same for each rule on probabilities, with its weighted F1 on validation data.
+
+    These rules learn nothing from targets, so it is the calibration that is cross-fitted for that.
+    """
     targets, scores = validation
     logits, test_logits = logits_from(scores), logits_from(test[1])
     crossed = np.empty_like(logits)

@@ -218,7 +218,7 @@ class _Entries:
         c = targets.shape[1]
         flat = np.arange(targets.size) if mask is None else np.flatnonzero(mask)
         values = scores.ravel()[flat]
-        order = np.argsort(-values, kind="stable")
+        order = np.argsort(-values)
         self.values = values[order]
         self.rows, self.labels = np.divmod(flat[order], c)
         self.targets = targets.ravel()[flat[order]]
@@ -239,7 +239,7 @@ def _best(
     Entries are regrouped by unit, still from the highest score down, so that each one's counts are a running
     sum; what each adds to its unit's score then goes back into the order of all, and is summed.
     """
-    grouped = np.argsort(unit, kind="stable")
+    grouped = np.argsort(unit.astype(np.min_scalar_type(len(units))), kind="stable")  # few bits sort fast
     ones = np.ones(len(unit))
     weight = ones if flat_weight or entries.weight is None else entries.weight[grouped]
     hits = weight * entries.targets[grouped]
