@@ -49,7 +49,7 @@ def main() -> None:
         f"the same numbers from scikit-learn, {n:,} x {c}, over evaluate",
         lambda: by_scikit_learn(y, s),
         lambda: sl.evaluate(y, s),
-        1 if smoke else 2,
+        1 if smoke else few,
     )
     rows = 200 if smoke else 10_000
     chances = rng.random((rows, c)) ** 4

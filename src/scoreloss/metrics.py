@@ -158,8 +158,10 @@ def _average_precisions(targets: Booleans, scores: Floats, weight: Floats | None
     _, tp, predicted = ladder(targets, scores, weight)
     if tp[-1] == 0:
         return 0.0, 0.0
-    precision = DIV(tp, predicted)[1:]
-    gained = np.diff(tp) / tp[-1]
+    steps = np.diff(tp)
+    gains = np.flatnonzero(steps)  # where nothing is gained, precision only falls
+    precision = tp[1:][gains] / predicted[1:][gains]
+    gained = steps[gains] / tp[-1]
     best = np.maximum.accumulate(precision[::-1])[::-1]
     return float(gained @ precision), float(gained @ best)
 
