@@ -72,27 +72,42 @@ def all_thresholds(scores):
     return [*sorted(set(np.ravel(scores))), np.inf]
 
 
-def averaged(score, targets, predicted, average, weight=None):
-    """A score under an average, unit by unit; ``score`` takes four counts."""
+def averaged(score, targets, predicted, average, weight=None, mask=None):
+    """A score under an average, unit by unit; ``score`` takes four counts. A unit that is masked whole is not there."""
     n, c = targets.shape
     w = np.ones(n) if weight is None else weight
+    seen = np.ones((n, c), bool) if mask is None else mask
 
     def counts(cells):
         total = np.zeros(4)
         for i, j in cells:
             kind = (1 - int(targets[i, j])) if predicted[i, j] else (2 if targets[i, j] else 3)
-            total[kind] += w[i] if average != "samples" else 1
+            total[kind] += (w[i] if average != "samples" else 1) * seen[i, j]
         return total
 
     if average == "micro":
         return score(*counts(itertools.product(range(n), range(c))))
     if average == "samples":
         rows = [score(*counts((i, j) for j in range(c))) for i in range(n)]
-        return np.average(rows, weights=w)
+        return mean(rows, w * seen.any(axis=1))
     labels = [score(*counts((i, j) for i in range(n))) for j in range(c)]
     if average is None:
         return labels
     if average == "macro":
-        return np.mean(labels)
-    support = [sum(w[i] for i in range(n) if targets[i, j]) for j in range(c)]
-    return np.average(labels, weights=support) if sum(support) else 0.0
+        return mean(labels, seen.any(axis=0))
+    return mean(labels, [sum(w[i] * seen[i, j] for i in range(n) if targets[i, j]) for j in range(c)])
+
+
+def mean(values, weights):
+    return np.average(values, weights=weights) if np.sum(weights) else 0.0
+
+
+def label_sets(c):
+    """All 2^c of them."""
+    return np.array(list(itertools.product([False, True], repeat=c)))
+
+
+def f_of_sets(predicted, true, beta=1.0):
+    """F-beta of two label sets; 1 where both are empty."""
+    hits, sizes = np.sum(predicted & true), beta**2 * np.sum(true) + np.sum(predicted)
+    return (1 + beta**2) * hits / sizes if sizes else 1.0

@@ -31,6 +31,8 @@ LAYERS = [
     ["data.movie_posters", "data.arxiv", "data.voc", "data.coco", "data.sentence_labels", "data.goemotions"],
     ["data.formats"],
     ["data"],
+    ["thresholds.rule", "decode", "calibrate"],
+    ["thresholds.given", "thresholds.searched", "thresholds.expected"],
     ["thresholds"],
     ["metrics"],
     ["bench.plan"],
@@ -105,15 +107,20 @@ def test_exported_names():
     assert sorted(scoreloss.__all__) == sorted(
         [
             "SCORES",
+            "Averaging",
             "Dataset",
+            "ExpectedF1",
             "Fixed",
             "Global",
+            "Lipton",
             "PerLabel",
             "TopK",
             "__version__",
+            "calibrate",
             "evaluate",
             "label_frequencies",
             "logits_from",
+            "reliability",
             "stratified_split",
         ]
     )

@@ -1,10 +1,12 @@
-"""Hard counts in numpy: what a prediction got right and wrong."""
+"""Hard counts in numpy: what a prediction got right and wrong, and what every threshold would."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreloss.checks import Booleans, Floats
 from scoreloss.counts import Counts, division, from_sums
@@ -41,6 +43,43 @@ def hard_counts(
         everything,
         rounding_off(weight, everything),
     )
+
+
+class Ladder(NamedTuple):
+    """One label from its highest threshold down: "above all" (inf), then every distinct score."""
+
+    thresholds: Floats
+    tp: Floats
+    predicted: Floats
+
+
+def ladder(targets: Booleans, scores: Floats, weight: Floats | None) -> Ladder:
+    """What each threshold of one label predicts, and what of it is right.
+
+    Without weights the scores are sorted alone, and the positives then find their places among them: several times
+    faster than a sort that carries positions along, and as exact.
+    """
+    if weight is None:
+        falling = np.sort(-scores)
+        places = np.searchsorted(falling, np.sort(-scores[targets]), side="right")
+        ends = tie_ends(falling)
+        tp = np.cumsum(np.bincount(places, minlength=len(falling) + 1))[ends].astype(np.float64)
+        predicted = ends.astype(np.float64)
+    else:
+        order = np.argsort(-scores)
+        falling, each = -scores[order], weight[order]
+        ends = tie_ends(falling)
+        tp = np.append(0.0, np.cumsum(targets[order] * each))[ends]
+        predicted = np.append(0.0, np.cumsum(each))[ends]
+    thresholds = 0.0 - np.append(-np.inf, falling)[ends]  # not -falling, which would make -0.0 of 0
+    return Ladder(thresholds, tp, predicted)
+
+
+def tie_ends(ordered: Floats) -> NDArray[np.intp]:
+    """Places where a threshold can stand: 0, and behind the last of each run of equal scores."""
+    apart = np.ones(len(ordered) + 1, bool)
+    apart[1:-1] = ordered[1:] != ordered[:-1]
+    return np.flatnonzero(apart)
 
 
 def rounding_off(weight: Floats | None, total: Floats) -> Callable[[Floats], Floats]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from scoreloss import scores
+from scoreloss.calibrate import binned, flat_entries, is_probability
 from scoreloss.checks import Booleans, Floats, checked, checked_targets, checked_thresholds
 from scoreloss.counts import Counts, weighted_mean
-from scoreloss.hard import DIV, hard_counts
+from scoreloss.hard import DIV, hard_counts, ladder
 from scoreloss.ops import NUMPY
 
 AVERAGED = {
@@ -96,9 +97,9 @@ def ranking_metrics(
     per_label: bool = False,
 ) -> dict[str, Any]:
     """What depends on the scores and no threshold. Arguments as ``checked`` returns them."""
+    columns = zip(np.ascontiguousarray(targets.T), np.ascontiguousarray(scores.T), strict=True)
     precision = [
-        _average_precisions(*_drop_masked(targets[:, j], scores[:, j], weight, mask, j))
-        for j in range(targets.shape[1])
+        _average_precisions(*_drop_masked(y, s, weight, mask, j)) for j, (y, s) in enumerate(columns)
     ]
     average_precision, interpolated = np.array(precision).reshape(-1, 2).T
     labels = None if mask is None else mask.any(axis=0).astype(float)
@@ -142,6 +143,7 @@ def _drop_masked(
     mask: Booleans | None,
     label: int,
 ) -> tuple[Booleans, Floats, Floats | None]:
+    """What of a label is not masked."""
     if mask is None:
         return targets, scores, weight
     seen = mask[:, label]
@@ -153,16 +155,13 @@ def _average_precisions(targets: Booleans, scores: Floats, weight: Floats | None
 
     P_k is the precision there; interpolated, it is the best precision at that recall or more.
     """
-    order = np.argsort(-scores)
-    ordered = scores[order]
-    hits = targets[order] if weight is None else targets[order] * weight[order]
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)])
-    tp = np.cumsum(hits, dtype=np.float64)[ends]
-    predicted = (ends + 1.0) if weight is None else np.cumsum(weight[order])[ends]
-    if not len(tp) or tp[-1] == 0:
+    _, tp, predicted = ladder(targets, scores, weight)
+    if tp[-1] == 0:
         return 0.0, 0.0
-    precision = DIV(tp, predicted)
-    gained = np.diff(tp, prepend=0.0) / tp[-1]
+    steps = np.diff(tp)
+    gains = np.flatnonzero(steps)  # where nothing is gained, precision only falls
+    precision = tp[1:][gains] / predicted[1:][gains]
+    gained = steps[gains] / tp[-1]
     best = np.maximum.accumulate(precision[::-1])[::-1]
     return float(gained @ precision), float(gained @ best)
 
@@ -176,10 +175,7 @@ def _row_rankings(
     """The metrics of each row's ranking of its labels, averaged over rows."""
     n, c = targets.shape
     seen = np.ones_like(targets) if mask is None else mask
-    if mask is None:
-        order = np.argsort(-scores, axis=1, kind="stable")
-    else:
-        order = np.lexsort((-scores, ~mask), axis=1)
+    order = _best_first(scores, mask)
     ordered = np.take_along_axis(scores, order, 1)
     true = np.take_along_axis(targets, order, 1)
     here = np.take_along_axis(seen, order, 1)
@@ -187,7 +183,7 @@ def _row_rankings(
     # The rank of a label counts all labels that score at least as much: that of the last of its equals.
     last = np.broadcast_to(np.arange(c), (n, c)).copy()
     equal = (ordered[:, :-1] == ordered[:, 1:]) & here[:, 1:]
-    for j in range(c - 2, -1, -1):
+    for j in np.flatnonzero(equal.any(axis=0))[::-1]:
         last[:, j] = np.where(equal[:, j], last[:, j + 1], j)
     at_least = last + 1
     true_at_least = np.take_along_axis(hits, last, 1)
@@ -208,6 +204,17 @@ def _row_rankings(
     return result
 
 
+def _best_first(scores: Floats, mask: Booleans | None) -> NDArray[np.intp]:
+    """The labels of each row by score, ties by label index, and behind them the masked ones."""
+    if mask is not None:
+        return np.asarray(np.lexsort((-scores, ~mask), axis=1))
+    order = np.argsort(-scores, axis=1)
+    ordered = np.take_along_axis(scores, order, 1)
+    tied = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    order[tied] = np.argsort(-scores[tied], axis=1, kind="stable")  # much slower, so for those alone
+    return order
+
+
 def _calibration(
     targets: Booleans,
     scores: Floats,
@@ -215,19 +222,11 @@ def _calibration(
     mask: Booleans | None,
 ) -> dict[str, float]:
     """Brier score, and expected calibration error in equal bins, over all entries."""
-    entry_weight: Floats | None = None
-    if weight is not None:
-        entry_weight = np.broadcast_to(weight[:, None], targets.shape)
-    if mask is not None:
-        targets, scores = targets[mask], scores[mask]
-        entry_weight = None if entry_weight is None else entry_weight[mask]
-    if not scores.size or scores.min() < 0 or scores.max() > 1:
+    entries = flat_entries(targets, scores, weight, mask)
+    if not is_probability(entries.scores):
         return {"brier": float("nan"), "ece": float("nan")}
-    w = None if entry_weight is None else entry_weight.ravel()
-    y, p = targets.ravel().astype(np.float64), scores.ravel()
-    bins = np.minimum((p * ECE_BINS).astype(int), ECE_BINS - 1)
-    gaps = np.bincount(bins, weights=_times(p - y, w), minlength=ECE_BINS)
+    bins = binned(entries, ECE_BINS)
     return {
-        "brier": _mean((p - y) ** 2, w),
-        "ece": float(DIV(np.abs(gaps).sum(), p.size if w is None else w.sum())),
+        "brier": _mean((entries.scores - entries.targets) ** 2, entries.weight),
+        "ece": float(DIV(np.abs(bins.scores - bins.positives).sum(), bins.sizes.sum())),
     }

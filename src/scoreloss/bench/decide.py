@@ -9,21 +9,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreloss.bench.plan import Split
+from scoreloss.calibrate import calibrate
 from scoreloss.checks import Booleans, Floats
 from scoreloss.hard import DIV, hard_counts
 from scoreloss.metrics import decision_metrics, label_frequencies, ranking_metrics
+from scoreloss.ops import logits_from
 from scoreloss.scores import f1
 from scoreloss.split import stratified_split
-from scoreloss.thresholds import Fixed, Global, PerLabel, Rule
+from scoreloss.thresholds import Averaging, ExpectedF1, Fixed, Global, Lipton, PerLabel, Rule, TopK
 from scoreloss.torch import Loss
 
-RULES: dict[str, Callable[[], Rule]] = {
+Judged = tuple[Booleans, Floats]
+"""Targets, and the scores that are judged by them."""
+
+RULES_ON_SCORES: dict[str, Callable[[], Rule]] = {
     "fixed_0.5": lambda: Fixed(0.5),
     "fixed_0.05": lambda: Fixed(0.05),
     "global": lambda: Global("f1", "weighted"),
     "per_label": lambda: PerLabel("f1", min_positives=5),
+    "averaging": Averaging,
 }
-"""On ``loss.scores``, so that 0.5 is each loss's own boundary."""
+"""On ``loss.scores``, so that 0.5 is each loss's own boundary. Each has its own epoch."""
+
+RULES_ON_CHANCES: dict[str, Callable[[], Rule]] = {
+    "lipton": Lipton,
+    "expected_f1": ExpectedF1,
+    "top_k": lambda: TopK("count"),
+}
+"""On probabilities: the scores of every loss alike, calibrated by Platt's sigmoid on validation data."""
+
+EPOCH_OF_CHANCES = "per_label"
+"""Rules on probabilities take the epoch of this rule: to calibrate at every epoch takes far longer than to train."""
+
+RULES = {**RULES_ON_SCORES, **RULES_ON_CHANCES}
 
 BOUNDARY_RULES = ("fixed_0.5", "fixed_0.05")
 """They say nothing of a loss that only ranks."""
@@ -32,8 +50,8 @@ FLOORS = ("all positive", "none positive", "label priors")
 
 
 def rules_for(loss: Loss) -> list[str]:
-    """The rules that fit a loss."""
-    return [rule for rule in RULES if not (loss.only_ranks and rule in BOUNDARY_RULES)]
+    """The rules on scores that fit a loss."""
+    return [rule for rule in RULES_ON_SCORES if not (loss.only_ranks and rule in BOUNDARY_RULES)]
 
 
 def halves(targets: Booleans, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -49,7 +67,7 @@ def validation_score(
     """Weighted F1 on validation data, where a rule that learns never judges the half it learned on."""
     predicted = np.empty_like(targets)
     for fitted_on, judged_on in (parts, parts[::-1]):
-        fitted = RULES[rule]().fit(targets[fitted_on], scores[fitted_on])
+        fitted = RULES_ON_SCORES[rule]().fit(targets[fitted_on], scores[fitted_on])
         predicted[judged_on] = fitted.predict(scores[judged_on])
     return weighted_f1(targets, predicted)
 
@@ -61,16 +79,41 @@ def weighted_f1(targets: Booleans, predicted: Booleans) -> float:
     return float(DIV(f1(*counts, DIV) @ support, support.sum()))
 
 
-def judge(
-    rule: str,
-    validation: tuple[Booleans, Floats],
-    test: tuple[Booleans, Floats],
-) -> dict[str, Any]:
-    """The rule fitted on all validation data, and every metric of what it predicts on the test part."""
-    fitted = RULES[rule]().fit(*validation)
+def judge(rule: str, validation: Judged, test: Judged) -> dict[str, Any]:
+    """A rule on scores, fitted on all validation data, and every metric of what it predicts on the test part."""
+    fitted = RULES_ON_SCORES[rule]().fit(*validation)
     targets, scores = test
-    learned = {name: np.asarray(value).tolist() for name, value in vars(fitted).items() if name.endswith("_")}
-    return {"fitted": learned, **_metrics(targets, fitted.predict(scores), scores)}
+    return {"fitted": _learned(fitted), **_metrics(targets, fitted.predict(scores), scores)}
+
+
+def judge_on_chances(
+    validation: Judged, test: Judged, parts: tuple[NDArray[np.intp], NDArray[np.intp]]
+) -> dict[str, dict[str, Any]]:
+    """The same for each rule on probabilities, with its weighted F1 on validation data.
+
+    These rules learn nothing from targets, so it is the calibration that is cross-fitted for that.
+    """
+    targets, scores = validation
+    logits, test_logits = logits_from(scores), logits_from(test[1])
+    crossed = np.empty_like(logits)
+    for fitted_on, judged_on in (parts, parts[::-1]):
+        half = calibrate(targets[fitted_on], logits[fitted_on])
+        crossed[judged_on] = half.predict(logits[judged_on])
+    whole = calibrate(targets, logits)
+    chances, test_chances = whole.predict(logits), whole.predict(test_logits)
+    results = {}
+    for name, rule in RULES_ON_CHANCES.items():
+        fitted = rule().fit(targets, chances)
+        results[name] = {
+            "validation_weighted_f1": weighted_f1(targets, rule().fit(targets, crossed).predict(crossed)),
+            "fitted": {**{key: value.tolist() for key, value in vars(whole).items()}, **_learned(fitted)},
+            **_metrics(test[0], fitted.predict(test_chances), test_chances),
+        }
+    return results
+
+
+def _learned(rule: Rule) -> dict[str, Any]:
+    return {name: np.asarray(value).tolist() for name, value in vars(rule).items() if name.endswith("_")}
 
 
 def floors(targets: Booleans, split: Split) -> dict[str, dict[str, Any]]:
@@ -82,11 +125,13 @@ def floors(targets: Booleans, split: Split) -> dict[str, dict[str, Any]]:
         predicted = np.full_like(y_test, prediction)
         results[name] = dict.fromkeys(RULES, _metrics(y_test, predicted, predicted.astype(np.float64)))
 
-    def constant(rows: NDArray[np.intp]) -> tuple[Booleans, Floats]:
+    def constant(rows: NDArray[np.intp]) -> Judged:
         return targets[rows], np.tile(frequencies, (len(rows), 1))
 
+    validation, test = constant(split.validation), constant(split.test)
     results["label priors"] = {
-        rule: judge(rule, constant(split.validation), constant(split.test)) for rule in RULES
+        **{rule: judge(rule, validation, test) for rule in RULES_ON_SCORES},
+        **judge_on_chances(validation, test, halves(targets[split.validation], 0)),
     }
     return results
 

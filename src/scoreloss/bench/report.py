@@ -24,12 +24,20 @@ RULE_NAMES = {
     "fixed_0.05": "Fixed(0.05)",
     "global": "Global",
     "per_label": "PerLabel",
+    "averaging": "Averaging",
+    "lipton": "Lipton",
+    "expected_f1": "ExpectedF1",
+    "top_k": "TopK",
 }
 RULE_TITLES = {
     "fixed_0.5": "Own boundary: Fixed(0.5), nothing tuned",
     "fixed_0.05": "Fixed(0.05)",
     "global": "Global: one threshold, fitted on validation data",
     "per_label": "PerLabel: a threshold for each label, fitted on validation data",
+    "averaging": "Averaging: the mean of each example's best threshold, on validation data",
+    "lipton": "Lipton: half the best F1 expected of a label, on calibrated scores",
+    "expected_f1": "ExpectedF1: the label set of highest expected F1 for each example, on calibrated scores",
+    "top_k": "TopK: as many labels as are expected of each example, on calibrated scores",
 }
 NAMES_NOTE = (
     "Names are scikit-learn's; the paper swaps two: what it calls macro F1 is micro F1 here, and the reverse. "
@@ -128,6 +136,8 @@ def _notes(
         "Each loss is judged under each rule at the epoch where that rule scored the best weighted F1 on validation "
         "data. Rules that learn are cross-fitted for this choice and then fitted on all of the validation part; "
         "the test part is used for the figures here alone.",
+        "Lipton, ExpectedF1 and TopK need probabilities: the scores of every loss are calibrated by Platt's sigmoid on "
+        "the validation part, at the epoch of PerLabel, since to calibrate at every epoch takes longer than to train.",
         "Fixed(0.5) is applied to loss.scores, where 0.5 is the boundary the loss itself was trained with; a loss that "
         "only ranks has none, which a dash says.",
         NAMES_NOTE,

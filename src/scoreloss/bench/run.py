@@ -160,10 +160,11 @@ class _Search:
             for split, seed in zip(splits, seeds, strict=True)
         ]
         shape = (len(splits), len(program.runs))
-        self.best = {rule: np.full(shape, -1.0) for rule in decide.RULES}
-        self.epoch = {rule: np.zeros(shape, int) for rule in decide.RULES}
-        self.layers = {rule: [layer.detach().clone() for layer in program.layers] for rule in decide.RULES}
-        self.losses = {rule: [copy.deepcopy(run.loss) for run in program.runs] for rule in decide.RULES}
+        rules = decide.RULES_ON_SCORES
+        self.best = {rule: np.full(shape, -1.0) for rule in rules}
+        self.epoch = {rule: np.zeros(shape, int) for rule in rules}
+        self.layers = {rule: [layer.detach().clone() for layer in program.layers] for rule in rules}
+        self.losses = {rule: [copy.deepcopy(run.loss) for run in program.runs] for rule in rules}
         self.curves: list[tuple[int, dict[str, Any]]] = []
 
     def look(self, epoch: int) -> None:
@@ -196,7 +197,7 @@ class _Search:
     def judge(self) -> list[list[dict[str, Any]]]:
         """Results as [seed][run]: each rule with its own heads, on the test part."""
         results: list[list[dict[str, Any]]] = [[{} for _ in self.program.runs] for _ in self.splits]
-        for rule in decide.RULES:
+        for rule in decide.RULES_ON_SCORES:
             validation = self._scores("validation", self.layers[rule], self.losses[rule])
             test = self._scores("test", self.layers[rule], self.losses[rule])
             for s, split in enumerate(self.splits):
@@ -204,21 +205,24 @@ class _Search:
                 for r, result in enumerate(results[s]):
                     if self.best[rule][s, r] < 0:
                         continue
-                    result.setdefault("rules", {})[rule] = {
-                        "epoch": int(self.epoch[rule][s, r]),
+                    held_out = y[split.validation], validation[r][s]
+                    unseen = y[split.test], test[r][s]
+                    epoch = {"epoch": int(self.epoch[rule][s, r])}
+                    found = result.setdefault("rules", {})
+                    found[rule] = {
+                        **epoch,
                         "validation_weighted_f1": float(self.best[rule][s, r]),
-                        **decide.judge(
-                            rule,
-                            (y[split.validation], validation[r][s]),
-                            (y[split.test], test[r][s]),
-                        ),
+                        **decide.judge(rule, held_out, unseen),
                     }
+                    if rule == decide.EPOCH_OF_CHANCES:
+                        on_chances = decide.judge_on_chances(held_out, unseen, self.halves[s])
+                        found.update({name: {**epoch, **judged} for name, judged in on_chances.items()})
         for s, row in enumerate(results):
             for r, result in enumerate(row):
                 result["diverged"] = not result
                 result["curve"] = {
                     "epoch": [epoch for epoch, _ in self.curves],
-                    **{rule: [float(seen[rule][s, r]) for _, seen in self.curves] for rule in decide.RULES},
+                    **{rule: [float(seen[rule][s, r]) for _, seen in self.curves] for rule in self.best},
                 }
         return results
 

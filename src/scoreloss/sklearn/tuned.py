@@ -32,13 +32,16 @@ from scoreloss.sklearn.saved import (
 )
 from scoreloss.sklearn.targets import Targets, read_targets, read_weights
 from scoreloss.split import stratified_split
-from scoreloss.thresholds import Fixed, Global, PerLabel, Rule, TopK
+from scoreloss.thresholds import Averaging, ExpectedF1, Fixed, Global, Lipton, PerLabel, Rule, TopK
 
 RULES: dict[str, Rule] = {
     "fixed": Fixed(),
     "global": Global(),
     "per_label": PerLabel(),
+    "averaging": Averaging(),
     "top_k": TopK("count"),
+    "lipton": Lipton(),
+    "expected_f1": ExpectedF1(),
 }
 """The rules by the names that ``rule`` takes, with their defaults."""
 
@@ -62,7 +65,8 @@ class ThresholdTunedClassifier(Saved, ClassifierMixin, MetaEstimatorMixin, BaseE
     scores this one; the rule is fitted on these scores; then the estimator is fitted on everything. So no score the
     rule sees comes from a model that has seen its example.
 
-    ``rule`` is a rule of ``scoreloss`` or a name ("fixed", "global", "per_label", "top_k"). ``cv`` is a number of folds,
+    ``rule`` is a rule of ``scoreloss`` or a name ("fixed", "global", "per_label", "averaging",
+    "top_k", "lipton", "expected_f1"; the last three take the scores for probabilities). ``cv`` is a number of folds,
     stratified over all labels and drawn by ``random_state``, or what scikit-learn takes for ``cv``.
     ``response_method`` is "predict_proba", "decision_function" or "auto": the first of them that there is.
 
