@@ -357,7 +357,7 @@ def test_numpy_is_a_framework_too(name):
     loss = made(name, 4)
     logits = logits_for(loss, torch.tensor(z))
     options = loss._options()
-    actual = loss._function(NUMPY, logits.numpy(), y, **options)
+    actual = loss.definition.function(NUMPY, logits.numpy(), y, **options)
     assert_close(actual, loss(logits, torch.tensor(y)).item(), 1e-9)
 
 

@@ -19,6 +19,8 @@ LAYERS = [
     ["hard", "surrogates"],
     ["losses.shared", "split"],
     ["losses.entries", "losses.rankings", "losses.metric", "losses.bounds"],
+    ["losses.options", "start"],
+    ["losses.definitions"],
     ["losses"],
     ["torch.ops"],
     ["torch.base"],
