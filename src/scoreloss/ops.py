@@ -65,12 +65,12 @@ def scaled_divide(
 ) -> Callable[[Array, Array], Array]:
     """The ``divide`` of frameworks whose gradient of a quotient squares the denominator, which overflows.
 
-    Both sides are scaled by the denominator first, so that what is squared is 1.
+    Both sides are brought to the scale of the denominator first, so that what is squared is 1.
     """
 
     def divide(num: Array, den: Array) -> Array:
-        scale = stop_gradient(where(den < math.inf, den, 1.0))
-        return (num / scale) / (den / scale)
+        scale = stop_gradient(1 / where(den < math.inf, den, 1.0))
+        return (num * scale) / (den * scale)
 
     return divide
 

@@ -6,13 +6,13 @@ The classes and functions of ``scoreloss.torch``, ``scoreloss.keras`` and ``scor
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from scoreloss.checks import InputError, one_of
 from scoreloss.losses import bounds, entries, metric, rankings
-from scoreloss.losses.options import check_options
+from scoreloss.losses.options import PARAMETERS, check_options
 from scoreloss.ops import Array
 from scoreloss.surrogates import SURROGATES
 
@@ -28,6 +28,8 @@ class Definition:
     """Options that its name decides."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options that may be chosen, with their defaults."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Arrays that are learned, counted or drawn, with their defaults."""
     only_ranks: bool = False
     """Whether it says nothing of where "positive" begins, and so has no boundary."""
     weighs_examples_only: bool = False
@@ -35,26 +37,30 @@ class Definition:
     counts_labels: bool = False
     """Whether its logits are (..., n, c, counts), and a row with a label missing has no count."""
 
-    def checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """All options, those given and the defaults of the others, checked."""
+    def checked(self, options: Mapping[str, Any], unknown: Collection[str] = ()) -> dict[str, Any]:
+        """All options, those given and the defaults of the others, checked.
+
+        Of the ``unknown`` the values cannot be looked at: tensors that are learned, or traced.
+        """
         for name in options:
             if "score" not in self.options:  # metric_loss also takes the knobs of its surrogate
                 one_of("option", name, self.options)
         chosen = {**self.options, **options}
+        known = {name: value for name, value in chosen.items() if name not in unknown}
         if self.function is not metric.metric_loss:
-            check_options(chosen)
+            check_options(known)
             return chosen
-        everything = {**self.fixed, **chosen}
-        named = {name: everything.pop(name) for name in ("score", "surrogate", *METRIC_OPTIONS)}
-        knobs = metric.check_metric(**named, knobs=everything)
-        return {name: value for name, value in {**named, **knobs}.items() if name not in self.fixed}
+        known = {**self.fixed, **known}
+        named = {name: known.pop(name) for name in ("score", "surrogate", *METRIC_OPTIONS)}
+        knobs = metric.check_metric(**named, knobs=known)
+        return {name: value for name, value in {**knobs, **chosen}.items() if name not in self.fixed}
 
     def check_arguments(
         self,
         shape: Sequence[int | None],
         targets: Sequence[int | None],
-        mask: Sequence[int | None] | None,
-        weight: Sequence[int | None] | None,
+        mask: Sequence[int | None] | None = None,
+        weight: Sequence[int | None] | None = None,
     ) -> None:
         """Refuse logits of a ``shape``, and shapes of targets, mask and weight, that do not fit each other."""
         if self.counts_labels:
@@ -79,8 +85,8 @@ class Definition:
 def check_shapes(
     shape: Sequence[int | None],
     targets: Sequence[int | None],
-    mask: Sequence[int | None] | None,
-    weight: Sequence[int | None] | None,
+    mask: Sequence[int | None] | None = None,
+    weight: Sequence[int | None] | None = None,
 ) -> None:
     """Refuse targets, mask and weight that do not fit logits of a shape (..., n, c). None fits all."""
     if len(shape) < 2:
@@ -107,12 +113,10 @@ SIGMOID_OPTIONS = {**SURROGATES["sigmoid"].knobs, **METRIC_OPTIONS}
 
 def _of(function: Callable[..., Array], **kinds: Any) -> Definition:
     """The definition of a function, whose signature holds its options."""
-    options = {
-        parameter.name: parameter.default
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.name not in CALLED_WITH
-    }
-    return Definition(function, options=options, **kinds)
+    signature = inspect.signature(function).parameters.values()
+    options = {p.name: p.default for p in signature if p.name not in (*CALLED_WITH, *PARAMETERS)}
+    parameters = {p.name: p.default for p in signature if p.name in PARAMETERS}
+    return Definition(function, options=options, parameters=parameters, **kinds)
 
 
 def _smooth(score: str) -> Definition:

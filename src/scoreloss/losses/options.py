@@ -18,6 +18,9 @@ from scoreloss.losses.shared import REDUCTIONS
 KNOBS = ("pos_weight", "alpha", "gamma", "gamma_neg", "gamma_pos", "epsilon", "slope", "offset")
 """The options that are a number, or a vector with one for each label."""
 
+PARAMETERS = ("multiplier", "bias", "prior", "draws")
+"""The options that are arrays of the framework, which are learned, counted or drawn."""
+
 
 def check_options(options: Mapping[str, Any]) -> None:
     """Refuse options that no loss can have; those of a metric loss are checked together, by ``check_metric``."""

@@ -89,7 +89,7 @@ class LabelPowerset(Loss):
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The mean over rows of logits (..., n, sets) against targets (n, c) or (..., n, c)."""
         check_types(logits, targets, None, None)
-        check_shapes((*logits.shape[:-1], self.sets.shape[1]), targets.shape, None, None)
+        check_shapes((*logits.shape[:-1], self.sets.shape[1]), targets.shape)
         z = widen(logits)
         targets = targets.to(self.sets.dtype)
         wrong = targets.sum(-1, keepdim=True) + self.sets.sum(-1) - 2 * targets @ self.sets.mT
