@@ -39,6 +39,7 @@ LAYERS = [
     ["metrics"],
     ["bench.plan"],
     ["bench.train", "bench.decide", "bench.store", "bench.stats"],
+    ["bench.train_keras"],
     ["bench.report"],
     ["bench.run"],
     ["bench"],

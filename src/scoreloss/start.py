@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from scoreloss.checks import Floats, InputError
 from scoreloss.losses.metric import across_examples
@@ -71,6 +71,11 @@ def stand_in(kind: Surrogate, logits: Floats, knobs: Mapping[str, Any]) -> Float
 def weight_bounds(steepness: Floats, features: int) -> Floats:
     """Weights are drawn from plus or minus this: a tenth of ``nn.Linear``'s own scale, less where it is steep."""
     return np.asarray(0.1 * features**-0.5 * np.minimum(1, GENTLE / steepness))
+
+
+def largest_count(targets: NDArray[np.bool_]) -> int:
+    """The largest number of labels of a row, at least 1."""
+    return max(1, int(targets.sum(axis=1).max()))
 
 
 def shared_among_counts(label_logits: Floats, most: int) -> Floats:

@@ -123,7 +123,7 @@ def _notes(
         f"{len(dataset.splits['train']):,} for training and validation, {len(dataset.splits['test']):,} for the test.",
         *dataset.notes,
         "A seed draws the validation part (a fifth of the training part, stratified), the batch order and the weights.",
-        f"Heads: {settings.head}, {start}, on standardised features; Adam, learning rate {settings.learning_rate:g}, "
+        f"Heads: {settings.head}, trained with {settings.framework}, {start}, on standardised features; Adam, learning rate {settings.learning_rate:g}, "
         f"weight decay {settings.weight_decay:g}, batches of {settings.batch_size}, up to {settings.epochs} epochs. "
         "The settings are the same for all losses and were not tuned for each.",
         "Each loss is judged under each rule at the epoch where that rule scored the best weighted F1 on validation "

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreloss.checks import Floats, InputError
 from scoreloss.keras.ops import OPS, cast, float_type, widen
@@ -79,6 +80,11 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
             if isinstance(value, np.ndarray) and len(value) != shapes[1][-1]:
                 raise InputError(f"{option} has {len(value)} numbers: the logits have {shapes[1][-1]} labels")
 
+    @classmethod
+    def for_targets(cls, targets: NDArray[np.bool_]) -> Self:
+        """The loss with its defaults for such targets (n, c)."""
+        return cls()
+
     def outputs(self, labels: int) -> tuple[int, ...]:
         """The shape of the logits of one example."""
         return (labels,)
@@ -126,7 +132,7 @@ def score_config(score: str | Score) -> Any:
         return score
     if isinstance(score, partial) and score.func in SCORES.values() and not score.args:
         return {"partial": score.func.__name__, "keywords": score.keywords}
-    if not keras.saving.get_registered_name(score).count(">"):
+    if keras.saving.get_registered_object(keras.saving.get_registered_name(score)) is None:
         raise InputError(
             f"score {getattr(score, '__name__', score)!r} is a function of yours: to save it, decorate it with "
             "keras.saving.register_keras_serializable()"

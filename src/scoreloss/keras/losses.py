@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scoreloss.checks import Floats, InputError
 from scoreloss.keras.base import Loss, score_config, score_from
@@ -14,7 +15,7 @@ from scoreloss.losses.options import check_whole
 from scoreloss.losses.rankings import deep_f_scores
 from scoreloss.ops import Array
 from scoreloss.scores import Score
-from scoreloss.start import shared_among_counts
+from scoreloss.start import largest_count, shared_among_counts
 from scoreloss.surrogates import SURROGATES
 
 
@@ -187,6 +188,11 @@ class DeepF(Loss, of="deep_f"):
         check_whole("most", most)
         super().__init__(reduction=reduction, name=name)
         self.most = most
+
+    @classmethod
+    def for_targets(cls, targets: NDArray[np.bool_]) -> Self:
+        """With the largest label count of the targets."""
+        return cls(largest_count(targets))
 
     def outputs(self, labels: int) -> tuple[int, ...]:
         """A class for "not there", and one for each count."""

@@ -14,7 +14,7 @@ from scoreloss.checks import InputError
 from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.losses.options import check_whole
 from scoreloss.losses.rankings import deep_f_scores
-from scoreloss.start import shared_among_counts
+from scoreloss.start import largest_count, shared_among_counts
 from scoreloss.torch.base import Floats, FunctionLoss, check_types
 from scoreloss.torch.ops import OPS, widen
 
@@ -119,7 +119,7 @@ class DeepF(FunctionLoss):
     @classmethod
     def for_targets(cls, targets: NDArray[np.bool_], runs: int | None = None) -> Self:
         """With the largest label count of the targets."""
-        return cls(max(1, int(targets.sum(axis=1).max())))
+        return cls(largest_count(targets))
 
     def outputs(self, labels: int) -> tuple[int, ...]:
         """A class for "not there", and one for each count."""
