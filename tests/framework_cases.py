@@ -3,7 +3,6 @@
 import numpy as np
 import torch
 
-import scoreloss as sl
 from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.torch import LOSSES, OPS, MetricLoss
 
@@ -40,9 +39,9 @@ OPTIONS = {
     "recall_at_k": {"k": [1, 3], "rank_temperature": 0.5, "reduction": "sum"},
 }
 METRICS = [
-    *({"score": score, "slope": 1.5, "offset": -0.3} for score in sl.SCORES),
-    *({"score": "mcc", "average": average} for average in ("micro", "samples", "weighted", None)),
-    *({"average": average, "empty": "skip"} for average in ("micro", "samples", "weighted", "macro")),
+    *({"score": score, "slope": 1.5, "offset": -0.3} for score in ("fbeta", "mcc", "gmean", "markedness")),
+    *({"score": "mcc", "average": average} for average in ("samples", None)),
+    *({"average": average, "empty": "skip"} for average in ("micro", "weighted")),
     {"empty": "one", "average": "weighted"},
     {"smoothing": 1.0, "average": "weighted"},
     {"surrogate": "linear"},

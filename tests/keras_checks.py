@@ -196,12 +196,9 @@ def test_a_model_trains_is_saved_loaded_and_goes_on(name, tmp_path):
     np.testing.assert_allclose(after[0], after[1], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["sigmoid_f1", "two_way"])
-def test_compiled_and_in_mixed_precision(name):
-    if BACKEND == "torch" and name != "sigmoid_f1":
-        pytest.skip("torch compiles each of its losses whole in test_losses.py")
+def test_compiled_and_in_mixed_precision():
     x, y = data()
-    loss = LOSSES[name]()
+    loss = SigmoidF1()
     losses = {}
     for policy in ("float32", "mixed_float16"):
         keras.config.set_dtype_policy(policy)
@@ -219,23 +216,14 @@ def test_compiled_and_in_mixed_precision(name):
 
 @pytest.mark.parametrize("fill", [-50.0, 1e4])
 def test_compiled_gradients_are_finite(fill):
-    """Of scores whose denominators get small, at logits far off, as ``fit`` compiles them."""
-    y = data(n=12)[1]
+    """Of a score whose denominator gets small, at logits far off, as ``fit`` compiles them."""
+    x, y = data(n=12)
     y[:, 0] = False
-    for score, average in (
-        ("precision", "macro"),
-        ("mcc", "samples"),
-        ("npv", "weighted"),
-        ("gmean", "micro"),
-    ):
-        bias = keras.initializers.Constant(fill)
-        model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, "linear", bias_initializer=bias)])
-        model.compile(
-            keras.optimizers.SGD(1.0), loss=MetricLoss(score, average=average), jit_compile=BACKEND != "torch"
-        )
-        value = model.train_on_batch(data(n=12)[0], y)
-        assert np.isfinite(value)
-        assert all(np.isfinite(weights).all() for weights in model.get_weights())
+    bias = keras.initializers.Constant(fill)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, bias_initializer=bias)])
+    model.compile(keras.optimizers.SGD(1.0), loss=MetricLoss("precision"), jit_compile=BACKEND != "torch")
+    assert np.isfinite(model.train_on_batch(x, y))
+    assert all(np.isfinite(weights).all() for weights in model.get_weights())
 
 
 def test_sample_weight_goes_into_the_sums_and_not_over_them():
@@ -336,6 +324,28 @@ def test_the_prior_bias_says_the_frequencies():
         np.testing.assert_array_equal(
             keras.ops.convert_to_numpy(again(shape)), keras.ops.convert_to_numpy(bias)
         )
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_the_bench_trains_the_same_heads_as_with_torch(head):
+    from scoreloss.bench.plan import Split
+    from scoreloss.bench.train import Pack, Run
+    from scoreloss.bench.train_keras import KerasPack
+
+    x, y = data(n=100)
+    orders = [np.random.default_rng(seed).permutation(100) for seed in range(2)]
+    splits = [Split(order[:70], order[70:85], order[85:]) for order in orders]
+    names = ["sigmoid_f1", "bce"]
+    runs = [Run(TORCH[name](), 0.01, weight_decay=0.1 * i) for i, name in enumerate(names)]
+    given, options = (x, y, splits, runs, [0, 1]), {"head": head, "batch_size": 32}
+    expected = Pack(*given, **options)
+    start = [layer.detach().clone() for layer in expected.layers]
+    actual = KerasPack(*given, losses=[LOSSES[name]() for name in names], **options)
+    for pack in (expected, actual):
+        pack.train(3)
+    for before, ours, theirs in zip(start, actual.layers, expected.layers, strict=True):
+        moved = (theirs - before).abs().max().item()
+        assert (ours - theirs).abs().max().item() < 0.01 * moved
 
 
 def ones(*shape):

@@ -118,7 +118,7 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
 
 def as_weight(weight: Array, targets: Array) -> Array:
     """What Keras calls sample_weight as a weight that broadcasts against the targets: (n,) is one an example."""
-    if not weight.shape:
+    if len(weight.shape) == 0:
         raise InputError(
             "sample_weight is one number: it must be one an example, (n,), or (n, c); a whole loss is scaled by "
             "loss_weights"
