@@ -74,7 +74,10 @@ def made(name, options=()):
 @pytest.mark.parametrize(("name", "options"), LOSS_OPTIONS, ids=IDS)
 def test_a_loss_is_torchs(name, options):
     own = PARAMETERS.get(name, {})
-    for case in cases_for(options):
+    cases = cases_for(options)
+    if BACKEND == "jax":  # test_jax.py compares JAX on all of them
+        cases = ["masked and weighed"]
+    for case in cases:
         inputs = inputs_for(name, case)
         if inputs is None:
             continue
@@ -327,11 +330,15 @@ def test_the_prior_bias_says_the_frequencies():
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])
-def test_the_bench_trains_the_same_heads_as_with_torch(head):
+def test_the_bench_trains_the_same_heads_as_with_torch(head, monkeypatch):
+    """Without the epsilon, which Keras's Adam adds before its correction of the first steps."""
+    from scoreloss.bench import train, train_keras
     from scoreloss.bench.plan import Split
     from scoreloss.bench.train import Pack, Run
     from scoreloss.bench.train_keras import KerasPack
 
+    monkeypatch.setattr(train, "EPS", 1e-12)
+    monkeypatch.setattr(train_keras, "EPS", 1e-12)
     x, y = data(n=100)
     orders = [np.random.default_rng(seed).permutation(100) for seed in range(2)]
     splits = [Split(order[:70], order[70:85], order[85:]) for order in orders]
@@ -345,7 +352,7 @@ def test_the_bench_trains_the_same_heads_as_with_torch(head):
         pack.train(3)
     for before, ours, theirs in zip(start, actual.layers, expected.layers, strict=True):
         moved = (theirs - before).abs().max().item()
-        assert (ours - theirs).abs().max().item() < 0.01 * moved
+        assert (ours - theirs).abs().max().item() < 0.005 * moved
 
 
 def ones(*shape):

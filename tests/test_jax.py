@@ -104,7 +104,7 @@ def batch(seed=0, runs=()):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sigmoid_f1", "zlpr"])
+@pytest.mark.parametrize("name", ["sigmoid_f1"])
 def test_vmap_is_one_run_after_another_and_so_are_leading_axes(name):
     z, y = batch(runs=(3,))
     loss = getattr(losses, name)
@@ -125,9 +125,8 @@ def test_options_may_be_learned():
     near = 1e-2
     for j in range(4):
         step = near * jnp.eye(4)[j]
-        assert float(of(offset + step) - of(offset - step)) / (2 * near) == pytest.approx(
-            gradient[j], abs=1e-4
-        )
+        found = float(of(offset + step) - of(offset - step)) / (2 * near)
+        assert abs(found - float(gradient[j])) < 1e-4
 
 
 @pytest.mark.parametrize("surrogate", [{}, {"slope": 3.0, "offset": 1.0}, {"surrogate": "hinge"}])
