@@ -19,13 +19,17 @@ from scoreloss.torch import (
     Asymmetric,
     DeepF,
     Focal,
+    LabelCount,
+    LabelPowerset,
     MetricLoss,
+    Mix,
     PickAllLabels,
     Poly1,
     PrecisionAtRecall,
     RecallAtK,
     RecallAtPrecision,
     SigmoidF1,
+    warm_up,
 )
 from tests import loss_references as ref
 from tests.oracles import assert_close
@@ -378,7 +382,7 @@ def test_numpy_is_a_framework_too(name):
     loss = made(name, 4)
     logits = logits_for(loss, torch.tensor(z))
     options = loss._options()
-    actual = loss._function(NUMPY, logits.numpy(), y, **options)
+    actual = loss.definition.function(NUMPY, logits.numpy(), y, **options)
     assert_close(actual, loss(logits, torch.tensor(y)).item(), 1e-9)
 
 
@@ -473,6 +477,45 @@ def test_compiles_whole(name):
     torch.testing.assert_close(same.grad, leaf.grad)
     for own, copied in zip(loss.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(copied.grad, own.grad)
+
+
+VARIANTS = {
+    "every option": lambda: Focal(alpha=[0.25, 0.5, 0.5, 0.75], gamma=[1.0, 2.0, 0.5, 3.0]),
+    "learned slope and offset": lambda: SigmoidF1(learnable=("slope", "offset"), average="samples"),
+    "a root, weighted": lambda: MetricLoss("mcc", surrogate="amplify", average="weighted"),
+    "hinge, skipped": lambda: MetricLoss("jaccard", surrogate="hinge", empty="skip"),
+    "raised cosine": lambda: MetricLoss(surrogate="cdf", prior="raised_cosine", smoothing=1.0),
+    "two at once": lambda: Mix(LOSSES["bce"](), SigmoidF1(), weight=warm_up(10)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_compile_whole_with_mask_and_weight(name):
+    torch._dynamo.reset()
+    loss = VARIANTS[name]()
+    z, y = batch(dtype=torch.float32)
+    mask = torch.rand(7, 4, generator=torch.Generator().manual_seed(1)) < 0.7
+    weight = torch.rand(7, 1, generator=torch.Generator().manual_seed(2))
+    expected = copy.deepcopy(loss)(z, y, mask, weight)
+    leaf = z.clone().requires_grad_()
+    actual = torch.compile(loss, fullgraph=True)(leaf, y, mask, weight)
+    torch.testing.assert_close(actual, expected)
+    assert torch.isfinite(torch.autograd.grad(actual, leaf)[0]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
+def test_a_draw_and_the_reductions_compile_whole():
+    torch._dynamo.reset()
+    z, y = batch(dtype=torch.float32)
+    assert torch.isfinite(torch.compile(PickAllLabels(pick_one=True), fullgraph=True)(z, y))
+    powerset = LabelPowerset(y.numpy())
+    wide = torch.randn(7, *powerset.outputs(4), generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(torch.compile(powerset, fullgraph=True)(wide, y), powerset(wide, y))
+    count = LabelCount(4, 3)
+    torch.testing.assert_close(torch.compile(count.loss, fullgraph=True)(z, y), count.loss(z, y))
 
 
 BAD = [

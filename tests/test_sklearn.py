@@ -137,7 +137,9 @@ def test_memory_of_the_training_data_is_no_advantage(data):
     x, _ = data
     y = np.random.default_rng(1).random((N, LABELS)) < 0.4  # nothing to learn
     memory = KNeighborsClassifier(1).fit(x, y)
-    assert sl.Global().fit(y, np.column_stack([p[:, 1] for p in memory.predict_proba(x)])).score_ == pytest.approx(1)
+    assert sl.Global().fit(
+        y, np.column_stack([p[:, 1] for p in memory.predict_proba(x)])
+    ).score_ == pytest.approx(1)
     tuned = ThresholdTunedClassifier(KNeighborsClassifier(1), rule="global", random_state=0).fit(x, y)
     everything = np.mean(2 * y.mean(0) / (1 + y.mean(0)))
     assert tuned.rule_.score_ == pytest.approx(everything)  # no better than all labels always

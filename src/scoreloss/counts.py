@@ -66,8 +66,7 @@ def soft_counts(
     """
     axis = AXES[average]
     if weight is None:
-        n, c = targets.shape[-2:]
-        total: Any = n if axis == -2 else c if axis == -1 else n * c
+        total = ops.size(targets, axis)
         positives, everything = targets, on_positives
     else:
         total = ops.sum(weight, axis)
@@ -99,7 +98,7 @@ def division(ops: Ops, *, smoothing: float = 0.0, least: float | None = None) ->
         if least is not None:
             return num / ops.clip(den, least, None) ** power
         den = ops.where(den > NOTHING, den, math.inf)  # x / inf is 0, and so is its gradient
-        return num / (ops.sqrt(den) if power == 0.5 else den if power == 1 else den**power)
+        return ops.divide(num, ops.sqrt(den) if power == 0.5 else den if power == 1 else den**power)
 
     return div
 
@@ -122,9 +121,10 @@ def unit_weights(ops: Ops, weights: Weights, average: str | None) -> Array | Non
     """
     if weights.entries is None:
         return None
-    some = ops.sum(weights.entries, AXES[average]) > 0
+    seen = ops.sum(weights.entries, AXES[average])
     tells_apart = weights.given is not None and _tells_apart(weights.given.shape, average)
-    return ops.where(some, _mean_weights(ops, weights, average) if tells_apart else 1.0, 0.0)
+    weight = _mean_weights(ops, weights, average) if tells_apart else ops.ones_like(seen)
+    return ops.where(seen > 0, weight, 0.0)
 
 
 def unit_shares(ops: Ops, weights: Weights, average: str | None) -> tuple[Array | None, Array | None]:
@@ -145,11 +145,11 @@ def _mean_weights(ops: Ops, weights: Weights, average: str | None) -> Array:
     return division(ops)(ops.sum(weights.entries, axis), ops.sum(some, axis))
 
 
-def _tells_apart(shape: tuple[int, ...], average: str | None) -> bool:
+def _tells_apart(shape: tuple[int | None, ...], average: str | None) -> bool:
     """Whether weights of a shape may differ from unit to unit: labels, rows, or whole batches."""
     if average == "samples":
-        return len(shape) > 1 and shape[-2] > 1
-    return average != "micro" and len(shape) > 0 and shape[-1] > 1
+        return len(shape) > 1 and shape[-2] != 1
+    return average != "micro" and len(shape) > 0 and shape[-1] != 1
 
 
 def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str | None) -> Array:
@@ -162,8 +162,13 @@ def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str |
     return weighted_mean(ops, values, units)
 
 
+def over_number(ops: Ops, total: Array, number: Any) -> Array:
+    """A sum over how many entries it has; 0 where there are none."""
+    return total / (max(number, 1) if isinstance(number, int) else ops.clip(number, 1.0, None))
+
+
 def weighted_mean(ops: Ops, values: Array, weights: Array | None) -> Array:
     """The mean over the last axis; 0 where nothing has weight."""
     if weights is None:
-        return ops.sum(values, -1) / max(values.shape[-1], 1)
+        return over_number(ops, ops.sum(values, -1), ops.size(values, -1))
     return division(ops)(ops.sum(values * weights, -1), ops.sum(ops.ones_like(values) * weights, -1))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,10 @@ class Ops:
     """``sum(x, axis, keepdims=False)``."""
     max: Callable[..., Array]
     """``max(x, axis, keepdims=False)``."""
+    size: Callable[[Array, int | tuple[int, ...]], Any]
+    """The number of entries along axes: a whole number, or an array where only the run tells it."""
+    divide: Callable[[Array, Array], Array]
+    """num / den, with a finite gradient for a den from 1e-30 up; 0 where den is infinite."""
     where: Callable[[Array, Array, Array], Array]
     clip: Callable[..., Array]
     """``clip(x, low, high)``, either bound None."""
@@ -48,6 +54,27 @@ def _widen(x: Array) -> Array:
     return x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
 
 
+def static_size(x: Array, axis: int | tuple[int, ...]) -> int:
+    """The number of entries along axes, where shapes are known beforehand."""
+    return x.shape[axis] if isinstance(axis, int) else math.prod(x.shape[a] for a in axis)
+
+
+def scaled_divide(
+    where: Callable[[Array, Array, Array], Array],
+    stop_gradient: Callable[[Array], Array],
+) -> Callable[[Array, Array], Array]:
+    """The ``divide`` of frameworks whose gradient of a quotient squares the denominator, which overflows.
+
+    Both sides are brought to the scale of the denominator first, so that what is squared is 1.
+    """
+
+    def divide(num: Array, den: Array) -> Array:
+        scale = stop_gradient(1 / where(den < math.inf, den, 1.0))
+        return (num * scale) / (den * scale)
+
+    return divide
+
+
 def _softplus(x: Array) -> Array:
     return np.logaddexp(x, 0)
 
@@ -57,6 +84,8 @@ NUMPY = Ops(
     cast=lambda x, like: np.asarray(x, like.dtype),
     sum=lambda x, axis, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
     max=lambda x, axis, keepdims=False: np.max(x, axis=axis, keepdims=keepdims),
+    size=static_size,
+    divide=operator.truediv,
     where=np.where,
     clip=np.clip,
     epsilon=lambda x: float(np.finfo(x.dtype).eps),

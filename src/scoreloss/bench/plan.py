@@ -22,6 +22,7 @@ PROTOCOL = 3
 
 PAPER_LOSSES = ("bce", "focal", "asymmetric", "unbounded_f1", "sigmoid_f1")
 INITS = ("priors", "default")
+FRAMEWORKS = ("torch", "keras")
 HEADS: dict[str, tuple[int, ...]] = {"linear": (), "mlp": (256,)}
 """The widths of the hidden layers, with ReLU after each, under the linear layer that gives the logits."""
 
@@ -44,8 +45,10 @@ class Settings:
     learning_rate: float = 0.003
     weight_decay: float = 0.0
     init: str = "priors"
+    framework: str = "torch"
 
     def __post_init__(self) -> None:
+        one_of("framework", self.framework, FRAMEWORKS)
         one_of("init", self.init, INITS)
         one_of("head", self.head, HEADS)
         for name in ("epochs", "batch_size"):
@@ -79,14 +82,24 @@ class Cell:
         return f"{self.loss}-seed{self.seed}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
+def losses_in(framework: str) -> list[str]:
+    """The losses that the bench trains in a framework: with Keras those without parameters of their own."""
+    return [name for name, loss in LOSSES.items() if framework == "torch" or not loss.learns]
+
+
 def cells(dataset: Dataset, losses: Sequence[str], seeds: int, settings: Settings) -> list[Cell]:
     """Every loss with every seed."""
     if seeds < 1:
         raise InputError(f"seeds is {seeds}: it must be at least 1")
     if not losses:
         raise InputError(f"losses is empty: name some of {', '.join(LOSSES)}")
+    trainable = losses_in(settings.framework)
     for loss in losses:
         one_of("loss", loss, LOSSES)
+        if loss not in trainable:
+            raise InputError(
+                f"loss is {loss!r}: it has parameters of its own, which the bench trains in torch alone"
+            )
     return [
         Cell(dataset.name, dataset.content_hash, loss, seed, settings)
         for loss in dict.fromkeys(losses)

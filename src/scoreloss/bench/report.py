@@ -130,7 +130,7 @@ def _notes(
         f"Data: {n:,} examples, {c} labels, {dataset.targets.sum(1).mean():.2f} labels an example; {_parts(dataset)}.",
         *dataset.notes,
         f"A seed draws {_drawn(dataset)}the batch order and the weights.",
-        f"Heads: {settings.head}, {start}, on standardised features; Adam, learning rate {settings.learning_rate:g}, "
+        f"Heads: {settings.head}, trained with {settings.framework}, {start}, on standardised features; Adam, learning rate {settings.learning_rate:g}, "
         f"weight decay {settings.weight_decay:g}, batches of {settings.batch_size}, up to {settings.epochs} epochs. "
         "The settings are the same for all losses and were not tuned for each.",
         "Each loss is judged under each rule at the epoch where that rule scored the best weighted F1 on validation "

@@ -112,15 +112,16 @@ def train_pack(
         for cell in pack[0]
     ]
     used = [splits[seed] for seed in seeds]
-    program = Pack(
-        _features(dataset),
-        dataset.targets,
-        used,
-        runs,
-        seeds,
-        head=settings.head,
-        batch_size=settings.batch_size,
-    )
+    given = (_features(dataset), dataset.targets, used, runs, seeds)
+    options: Mapping[str, Any] = {"head": settings.head, "batch_size": settings.batch_size}
+    if settings.framework == "keras":
+        from scoreloss import keras
+        from scoreloss.bench.train_keras import KerasPack
+
+        losses = [keras.LOSSES[cell.loss].for_targets(pool) for cell in pack[0]]
+        program: Pack = KerasPack(*given, losses=losses, **options)
+    else:
+        program = Pack(*given, **options)
     count = len(seeds) * len(runs)
     say(f"{count} runs as one program, losses x seeds: {len(runs)} x {len(seeds)}")
     search = _Search(dataset, program, used, seeds)
@@ -137,7 +138,7 @@ def train_pack(
     judged = search.judge()
     seconds = (time.perf_counter() - start) / count
     return {
-        cell: {**judged[s][r], "seconds": seconds, "versions": _versions()}
+        cell: {**judged[s][r], "seconds": seconds, "versions": _versions(settings.framework)}
         for s, row in enumerate(pack)
         for r, cell in enumerate(row)
     }
@@ -275,5 +276,11 @@ def _features(dataset: Dataset) -> NDArray[np.floating]:
     return dataset.inputs
 
 
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in ("scoreloss", "torch", "numpy")}
+def _versions(framework: str) -> dict[str, str]:
+    packages = dict.fromkeys(("scoreloss", "torch", "numpy", framework))
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    if framework == "keras":
+        import keras
+
+        versions["keras_backend"] = keras.backend.backend()
+    return versions

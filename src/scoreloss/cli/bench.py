@@ -48,6 +48,12 @@ def add(commands: Commands) -> None:
         help="start of the heads: priors, or default for torch's own (default: %(default)s)",
     )
     bench.add_argument(
+        "--framework",
+        default="torch",
+        metavar="NAME",
+        help="what trains the heads: torch, or keras with the backend it is set to (default: %(default)s)",
+    )
+    bench.add_argument(
         "--out", type=Path, metavar="DIR", help="folder of the results (default: runs/DATASET)"
     )
     bench.add_argument("--force", action="store_true", help="train again what is there")
@@ -57,9 +63,8 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run it, and print the table."""
     from scoreloss.bench import report
-    from scoreloss.bench.plan import PAPER_LOSSES, Settings
+    from scoreloss.bench.plan import PAPER_LOSSES, Settings, losses_in
     from scoreloss.bench.run import bench
-    from scoreloss.torch import LOSSES
 
     start = time.perf_counter()
     settings = Settings(
@@ -69,11 +74,12 @@ def run(options: argparse.Namespace) -> int:
         learning_rate=options.lr,
         weight_decay=options.weight_decay,
         init=options.init,
+        framework=options.framework,
     )
     dataset = dataset_from(options)
     losses = PAPER_LOSSES if options.losses is None else _names(options.losses)
     if losses == ["all"]:
-        losses = list(LOSSES)
+        losses = losses_in(settings.framework)
     progress = Progress()
     if dataset.problems:
         progress.say(f"something was skipped or mended while reading: scoreloss data check {options.dataset}")

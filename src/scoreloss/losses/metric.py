@@ -54,11 +54,12 @@ def metric_loss(
     if empty != "zero" and has_tp_factor(formula):
         losses = ops.where(true > 0, losses, 0.0)
         if empty == "skip":
-            units = ops.where(true > 0, 1.0 if units is None else units, 0.0)
+            units = ops.where(true > 0, ops.ones_like(true) if units is None else units, 0.0)
     if average == "weighted":
         support = true if units is None or smoothing else true * units
-        seen = 1.0 if units is None else ops.where(units > 0, 1.0, 0.0)
-        units = ops.where(ops.sum(support, -1, keepdims=True) > 0, support, seen * ops.ones_like(support))
+        seen = ops.ones_like(support)
+        seen = seen if units is None else ops.where(units > 0, seen, 0.0)
+        units = ops.where(ops.sum(support, -1, keepdims=True) > 0, support, seen)
     return mean_over_units(ops, losses, units, average)
 
 

@@ -216,6 +216,11 @@ def deep_f(
     return reduce_rows(ops, ops.sum(times(values, share), -1), None, rows, reduction)
 
 
+def deep_f_scores(ops: Ops, logits: Array) -> Array:
+    """The chance of each label from logits (..., n, c, m + 1): 1 less the softmax of "not there"."""
+    return ops.sigmoid(log_sum_exp(ops, logits[..., 1:]) - logits[..., 0])
+
+
 def label_count(
     ops: Ops,
     logits: Array,

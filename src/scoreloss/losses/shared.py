@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scoreloss.counts import Weights, division, weighted_mean
+from scoreloss.counts import Weights, division, over_number, weighted_mean
 from scoreloss.ops import Array, Ops
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -41,7 +41,7 @@ def prepare_targets(
 
 def unmasked(ops: Ops, values: Array, mask: Array | None) -> Array:
     """Values, 0 where masked."""
-    return values if mask is None else ops.where(mask > 0, values, 0.0)
+    return values if mask is None else ops.where(ops.cast(mask, values) > 0, values, 0.0)
 
 
 def reduce_entries(ops: Ops, entries: Array, weight: Array | None, reduction: str) -> Array:
@@ -54,7 +54,7 @@ def reduce_entries(ops: Ops, entries: Array, weight: Array | None, reduction: st
     if reduction == "sum":
         return total
     if weight is None:
-        return total / max(entries.shape[-2] * entries.shape[-1], 1)
+        return over_number(ops, total, ops.size(entries, (-2, -1)))
     return division(ops)(total, ops.sum(weight, (-2, -1)))
 
 
@@ -79,7 +79,7 @@ def times(values: Array, share: Array | None) -> Array:
 
 def log_sum_exp(ops: Ops, z: Array, weight: Array | None = None, axis: int = -1) -> Array:
     """log of the sum of weight e^z along an axis; -FAR where all weights are 0."""
-    if not z.shape[axis]:
+    if z.shape[axis] == 0:
         return ops.sum(z, axis) - FAR
     if weight is None:
         top = ops.stop_gradient(ops.max(z, axis, keepdims=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -11,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scoreloss.checks import InputError, number_from, one_of
+from scoreloss.checks import InputError
+from scoreloss.losses.definitions import Definition
 from scoreloss.losses.metric import across_examples
-from scoreloss.losses.shared import REDUCTIONS
+from scoreloss.losses.options import KNOBS, check_options, check_whole, vector_of
 from scoreloss.torch.ops import OPS, wide, widen
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Knob = float | Sequence[float] | Tensor
 class Loss(nn.Module):
     """What every loss has: a boundary, scores, and the shape of the logits it takes."""
 
-    only_ranks: ClassVar[bool] = False
+    only_ranks: bool = False
     """Whether the loss says nothing of where "positive" begins, and so has no boundary."""
 
     learns: ClassVar[bool] = False
@@ -59,15 +59,16 @@ class Loss(nn.Module):
 class FunctionLoss(Loss):
     """A function of ``scoreloss.losses`` with its options; vectors among them move with the module."""
 
-    weighs_examples_only: ClassVar[bool] = False
+    definition: ClassVar[Definition]
 
-    def __init__(self, function: Callable[..., Tensor], **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:
+        check_options(options)
         super().__init__()
-        self._function = function
+        self.only_ranks = self.definition.only_ranks
         self._fixed: dict[str, Any] = {}
         self._vectors: list[str] = []
         for name, value in options.items():
-            vector = as_vector(name, value)
+            vector = as_vector(name, value) if name in KNOBS else None
             if vector is None:
                 self._fixed[name] = value
             else:
@@ -89,16 +90,13 @@ class FunctionLoss(Loss):
                     f"{name} has {len(getattr(self, name))} numbers: the logits have {targets.shape[-1]} labels"
                 )
         options = {**self._options(wide(logits.dtype)), **self._of_batch(logits, targets, mask, weight)}
-        return self._function(OPS, logits, targets, mask=mask, weight=weight, **options)
+        loss: Tensor = self.definition.function(OPS, logits, targets, mask=mask, weight=weight, **options)
+        return loss
 
     def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
         check_types(logits, targets, mask, weight)
-        check_shapes(logits.shape, targets, mask, weight)
-        if self.weighs_examples_only and weight is not None and weight.shape[-1:] != (1,):
-            raise InputError(
-                f"weight has shape {tuple(weight.shape)}: {type(self).__name__} ranks whole labels, so weights are "
-                f"those of examples, ({logits.shape[-2]}, 1)"
-            )
+        shapes = [None if part is None else part.shape for part in (mask, weight)]
+        self.definition.check_arguments(logits.shape, targets.shape, *shapes)
 
     def _of_batch(
         self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
@@ -115,19 +113,11 @@ class FunctionLoss(Loss):
         return ", ".join(f"{k}={v!r}" for k, v in self._options().items())
 
 
-class ReducedLoss(FunctionLoss):
-    """A loss of entries or of rows, with a ``reduction``."""
-
-    def __init__(self, function: Callable[..., Tensor], reduction: str, **options: Any) -> None:
-        one_of("reduction", reduction, REDUCTIONS)
-        super().__init__(function, reduction=reduction, **options)
-
-
 def leading(runs: int | None, *shape: int) -> tuple[int, ...]:
     """The shape of what is learned once for each run."""
     for name, size in (("runs", runs), *(("labels", size) for size in shape)):
-        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise InputError(f"{name} is {size!r}: it must be a whole number above 0")
+        if size is not None:
+            check_whole(name, size)
     return shape if runs is None else (runs, *shape)
 
 
@@ -140,55 +130,12 @@ def check_types(logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Te
         raise InputError(f"logits are {logits.dtype}: they must be floating-point")
 
 
-def check_shapes(shape: Sequence[int], targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
-    """Refuse targets, mask and weight that do not fit logits of a shape (..., n, c)."""
-    if len(shape) < 2:
-        raise InputError(f"logits have shape {tuple(shape)}: they must have (..., examples, labels)")
-    if targets.ndim < 2 or targets.shape != shape[-targets.ndim :]:
-        raise InputError(
-            f"targets have shape {tuple(targets.shape)}: logits of {tuple(shape)} need "
-            f"{tuple(shape[-2:])} or their own"
-        )
-    for name, extra in (("mask", mask), ("weight", weight)):
-        if extra is not None and not _broadcasts(extra.shape, shape):
-            raise InputError(
-                f"{name} has shape {tuple(extra.shape)}: it must broadcast against {tuple(shape)}"
-            )
-
-
-def _broadcasts(shape: Sequence[int], full: Sequence[int]) -> bool:
-    return len(shape) <= len(full) and all(
-        a in (1, b) for a, b in zip(reversed(shape), reversed(full), strict=False)
-    )
-
-
 def as_vector(name: str, value: Any) -> Tensor | None:
-    """An option that is a vector, as a tensor; None for any other. A knob is a number or one a label."""
-    if not isinstance(value, (Tensor, np.ndarray, Sequence)) or isinstance(value, str):
-        return None
-    try:
-        vector = torch.as_tensor(value).detach().clone()
-    except (TypeError, ValueError, RuntimeError):
-        vector = torch.empty(0, 0)
-    if vector.ndim != 1 or vector.is_complex():
-        shape = f"shape {tuple(vector.shape)}" if vector.numel() else f"{value!r}"
-        raise InputError(f"{name} has {shape}: it must be a number, or a vector with one for each label")
-    return vector if vector.is_floating_point() else vector.to(torch.get_default_dtype())
-
-
-def check_knob(name: str, value: Knob | None, high: float = math.inf) -> None:
-    """Refuse what is not a finite number from 0 to ``high``, or a vector of such."""
-    vector = as_vector(name, value)
+    """A knob with one number a label as a tensor; None where it is no vector."""
+    vector = vector_of(name, value)
     if vector is None:
-        number_from(name, value, 0)
-        vector = torch.tensor([float(value)])  # type: ignore[arg-type]
-    if not bool((torch.isfinite(vector) & (vector >= 0) & (vector <= high)).all()):
-        bound = "at least 0" if high == math.inf else f"from 0 to {high:g}"
-        raise InputError(f"{name} is {value!r}: its numbers must be {bound}")
-
-
-def check_share(name: str, value: float, *, strict: bool = False) -> None:
-    """Refuse what is not a number from 0 (above it if ``strict``) to 1, 1 left out."""
-    number_from(name, value, 0, strict=strict)
-    if value >= 1:
-        raise InputError(f"{name} is {value!r}: it must lie below 1")
+        return None
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value.detach().clone()
+    dtype = None if isinstance(value, np.ndarray) and value.dtype.kind == "f" else torch.get_default_dtype()
+    return torch.tensor(vector, dtype=dtype)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from scoreloss import losses
-from scoreloss.checks import InputError, one_of
-from scoreloss.losses.bounds import BOUNDS, label_priors, label_sums
+from scoreloss.checks import InputError
+from scoreloss.losses.bounds import label_priors, label_sums
+from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.losses.shared import prepare_targets
-from scoreloss.torch.base import FunctionLoss, check_share, leading
+from scoreloss.torch.base import FunctionLoss, leading
 from scoreloss.torch.ops import OPS, wide
 
 
@@ -28,11 +26,8 @@ class _Constrained(FunctionLoss):
     positives: Tensor
     examples: Tensor
 
-    def __init__(
-        self, function: Callable[..., Tensor], labels: int, bound: str, runs: int | None, *anchors: int
-    ) -> None:
-        one_of("bound", bound, BOUNDS)
-        super().__init__(partial(function, bound=bound))
+    def __init__(self, labels: int, runs: int | None, *anchors: int, **options: Any) -> None:
+        super().__init__(**options)
         self.multiplier = nn.Parameter(torch.ones(leading(runs, *anchors, labels)))
         for name in ("positives", "examples"):
             self.register_buffer(name, torch.zeros(leading(runs, labels)))
@@ -66,21 +61,23 @@ class PrecisionAtRecall(_Constrained):
     (``labels`` of them, in ``parameters()``) start at 1, rise where the recall is too low and fall where it is not.
     """
 
+    definition = DEFINITIONS["precision_at_recall"]
+
     def __init__(
         self, labels: int, *, recall: float = 0.8, bound: str = "log", runs: int | None = None
     ) -> None:
-        check_share("recall", recall, strict=True)
-        super().__init__(partial(losses.precision_at_recall, recall=recall), labels, bound, runs)
+        super().__init__(labels, runs, recall=recall, bound=bound)
 
 
 class RecallAtPrecision(_Constrained):
     """The highest recall of each label at a ``precision`` of at least so much. See ``PrecisionAtRecall``."""
 
+    definition = DEFINITIONS["recall_at_precision"]
+
     def __init__(
         self, labels: int, *, precision: float = 0.8, bound: str = "log", runs: int | None = None
     ) -> None:
-        check_share("precision", precision, strict=True)
-        super().__init__(partial(losses.recall_at_precision, precision=precision), labels, bound, runs)
+        super().__init__(labels, runs, precision=precision, bound=bound)
 
 
 class AUCPR(_Constrained):
@@ -89,13 +86,13 @@ class AUCPR(_Constrained):
     Each anchor and label has a multiplier and a bias of its own. It only ranks.
     """
 
-    only_ranks = True
+    definition = DEFINITIONS["aucpr"]
 
     def __init__(
         self, labels: int, *, anchors: int = 20, bound: str = "log", runs: int | None = None
     ) -> None:
         leading(None, anchors)
-        super().__init__(losses.aucpr, labels, bound, runs, anchors)
+        super().__init__(labels, runs, anchors, bound=bound)
         self.bias = nn.Parameter(torch.zeros_like(self.multiplier))
 
     def _of_batch(
@@ -108,5 +105,4 @@ class AUCPR(_Constrained):
 class HingeF1(FunctionLoss):
     """A bound on 1 - micro F1: (fn + fp) / (P + max(P - fn, 0)), fn and fp bounded by the hinge."""
 
-    def __init__(self) -> None:
-        super().__init__(losses.hinge_f1)
+    definition = DEFINITIONS["hinge_f1"]

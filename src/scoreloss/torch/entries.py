@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from scoreloss import losses
-from scoreloss.checks import number_from
-from scoreloss.torch.base import Knob, ReducedLoss, check_knob, check_share
+from scoreloss.losses.definitions import DEFINITIONS
+from scoreloss.torch.base import FunctionLoss, Knob
 
 
-class BCE(ReducedLoss):
+class BCE(FunctionLoss):
     """Binary cross-entropy with logits; ``pos_weight`` (a number or one a label) weighs the positives."""
 
+    definition = DEFINITIONS["bce"]
+
     def __init__(self, *, pos_weight: Knob | None = None, reduction: str = "mean") -> None:
-        if pos_weight is not None:
-            check_knob("pos_weight", pos_weight)
-        super().__init__(losses.bce, reduction, pos_weight=pos_weight)
+        super().__init__(pos_weight=pos_weight, reduction=reduction)
 
 
-class Focal(ReducedLoss):
+class Focal(FunctionLoss):
     """Focal loss: cross-entropy in which entries that are nearly right count less.
 
     ``alpha`` (None: no weighing of the sides) and ``gamma`` may be numbers or vectors with one a label.
     """
+
+    definition = DEFINITIONS["focal"]
 
     def __init__(
         self,
@@ -29,14 +30,13 @@ class Focal(ReducedLoss):
         gamma: Knob = 2.0,
         reduction: str = "mean",
     ) -> None:
-        if alpha is not None:
-            check_knob("alpha", alpha, high=1)
-        check_knob("gamma", gamma)
-        super().__init__(losses.focal, reduction, alpha=alpha, gamma=gamma)
+        super().__init__(alpha=alpha, gamma=gamma, reduction=reduction)
 
 
-class Poly1(ReducedLoss):
+class Poly1(FunctionLoss):
     """The focal loss (cross-entropy at ``gamma`` 0 and ``alpha`` None, the defaults) + epsilon (1 - p_t)^(gamma + 1)."""
+
+    definition = DEFINITIONS["poly1"]
 
     def __init__(
         self,
@@ -46,19 +46,16 @@ class Poly1(ReducedLoss):
         gamma: Knob = 0.0,
         reduction: str = "mean",
     ) -> None:
-        if isinstance(epsilon, (int, float)):
-            number_from("epsilon", epsilon, -1e30)
-        if alpha is not None:
-            check_knob("alpha", alpha, high=1)
-        check_knob("gamma", gamma)
-        super().__init__(losses.poly1, reduction, epsilon=epsilon, alpha=alpha, gamma=gamma)
+        super().__init__(epsilon=epsilon, alpha=alpha, gamma=gamma, reduction=reduction)
 
 
-class Asymmetric(ReducedLoss):
+class Asymmetric(FunctionLoss):
     """ASL: focal weights that differ between the sides and carry no gradient; easy negatives are dropped.
 
     The mean over entries; ``reduction="sum"`` is the authors' own.
     """
+
+    definition = DEFINITIONS["asymmetric"]
 
     def __init__(
         self,
@@ -68,20 +65,13 @@ class Asymmetric(ReducedLoss):
         clip: float = 0.05,
         reduction: str = "mean",
     ) -> None:
-        check_knob("gamma_neg", gamma_neg)
-        check_knob("gamma_pos", gamma_pos)
-        check_share("clip", clip)
-        super().__init__(
-            losses.asymmetric,
-            reduction,
-            gamma_neg=gamma_neg,
-            gamma_pos=gamma_pos,
-            clip=clip,
-        )
+        super().__init__(gamma_neg=gamma_neg, gamma_pos=gamma_pos, clip=clip, reduction=reduction)
 
 
-class Hill(ReducedLoss):
+class Hill(FunctionLoss):
     """Hill loss: a negative that looks positive is taken for a label somebody forgot, and spared."""
 
+    definition = DEFINITIONS["hill"]
+
     def __init__(self, *, reduction: str = "mean") -> None:
-        super().__init__(losses.hill, reduction)
+        super().__init__(reduction=reduction)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from scoreloss import losses
 from scoreloss.checks import InputError, number_from, one_of
+from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.losses.metric import across_examples, check_metric
 from scoreloss.scores import Score
+from scoreloss.start import checked_frequencies
 from scoreloss.surrogates import SURROGATES, Surrogate
 from scoreloss.torch.base import FunctionLoss, Knob, as_vector, leading
 from scoreloss.torch.ops import OPS, widen
@@ -47,6 +48,8 @@ class MetricLoss(FunctionLoss):
     True
     """
 
+    definition = DEFINITIONS["metric_loss"]
+
     log_slope: nn.Parameter
     offset: nn.Parameter
 
@@ -74,7 +77,6 @@ class MetricLoss(FunctionLoss):
         for name in learned:
             one_of("learnable", name, [knob for knob in LEARNABLE if knob in knobs])
         super().__init__(
-            losses.metric_loss,
             score=score,
             surrogate=surrogate,
             average=average,
@@ -93,8 +95,19 @@ class MetricLoss(FunctionLoss):
         return self._kind.bounded
 
     @property
+    def surrogate_name(self) -> str:
+        """The name of the surrogate."""
+        name: str = self._fixed["surrogate"]
+        return name
+
+    def plain_knobs(self) -> dict[str, Any]:
+        """The knobs of the surrogate as they are now, tensors as arrays."""
+        knobs = self._knobs().items()
+        return {k: v.detach().cpu().double().numpy() if isinstance(v, Tensor) else v for k, v in knobs}
+
+    @property
     def _kind(self) -> Surrogate:
-        return SURROGATES[self._fixed["surrogate"]]
+        return SURROGATES[self.surrogate_name]
 
     def _options(self, dtype: torch.dtype | None = None) -> dict[str, Any]:
         options = super()._options(dtype)
@@ -128,11 +141,7 @@ def _prior_offset(knobs: Mapping[str, Any], frequencies: ArrayLike | None) -> Te
     """logit(f) / slope: S(0) is f."""
     if "offset" in knobs:
         raise InputError("offset is given, and init is 'prior', which sets it: leave one of them out")
-    f = np.asarray(np.nan if frequencies is None else frequencies, np.float64)
-    if f.ndim != 1 or not ((f > 0) & (f < 1)).all():
-        raise InputError(
-            "frequencies must be one a label, between 0 and 1, exclusive: take scoreloss.label_frequencies(targets)"
-        )
+    f = checked_frequencies(np.nan if frequencies is None else frequencies)
     slope = torch.as_tensor(knobs.get("slope", 1.0))
     return torch.from_numpy(np.log(f / (1 - f))).to(torch.get_default_dtype()) / slope
 
@@ -157,8 +166,6 @@ def _start(name: str, value: Any, runs: int | None) -> Tensor:
 
 
 class _SmoothScore(MetricLoss):
-    _score: ClassVar[str]
-
     def __init__(
         self,
         *,
@@ -169,7 +176,7 @@ class _SmoothScore(MetricLoss):
     ) -> None:
         if offset is not None:
             options["offset"] = offset
-        super().__init__(self._score, average=average, slope=slope, **options)
+        super().__init__(self.definition.fixed["score"], average=average, slope=slope, **options)
 
 
 class SigmoidF1(_SmoothScore):
@@ -179,37 +186,37 @@ class SigmoidF1(_SmoothScore):
     0.3333333134651184
     """
 
-    _score = "f1"
+    definition = DEFINITIONS["sigmoid_f1"]
 
 
 class SmoothAccuracy(_SmoothScore):
     """1 - (tp + tn) / n on sigmoid counts."""
 
-    _score = "accuracy"
+    definition = DEFINITIONS["smooth_accuracy"]
 
 
 class SmoothPrecision(_SmoothScore):
     """1 - tp / (tp + fp) on sigmoid counts."""
 
-    _score = "precision"
+    definition = DEFINITIONS["smooth_precision"]
 
 
 class SmoothNPV(_SmoothScore):
     """1 - tn / (tn + fn) on sigmoid counts."""
 
-    _score = "npv"
+    definition = DEFINITIONS["smooth_npv"]
 
 
 class SmoothRecall(_SmoothScore):
     """1 - tp / (tp + fn) on sigmoid counts."""
 
-    _score = "recall"
+    definition = DEFINITIONS["smooth_recall"]
 
 
 class SmoothSpecificity(_SmoothScore):
     """1 - tn / (tn + fp) on sigmoid counts."""
 
-    _score = "specificity"
+    definition = DEFINITIONS["smooth_specificity"]
 
 
 class UnboundedF1(MetricLoss):
@@ -219,6 +226,8 @@ class UnboundedF1(MetricLoss):
     may diverge. It stands here because the paper compares it.
     """
 
+    definition = DEFINITIONS["unbounded_f1"]
+
     def __init__(
         self,
         *,
@@ -226,21 +235,25 @@ class UnboundedF1(MetricLoss):
         empty: str = "zero",
         smoothing: float = 0.0,
     ) -> None:
-        super().__init__("f1", surrogate="linear", average=average, empty=empty, smoothing=smoothing)
+        super().__init__(**self.definition.fixed, average=average, empty=empty, smoothing=smoothing)
 
 
 class SoftF1(MetricLoss):
     """1 - F1 on counts of sigmoid(z): ``SigmoidF1`` at slope 1 and offset 0."""
 
+    definition = DEFINITIONS["soft_f1"]
+
     def __init__(self, *, average: str | None = "macro", empty: str = "zero", smoothing: float = 0.0) -> None:
-        super().__init__("f1", average=average, empty=empty, smoothing=smoothing)
+        super().__init__(**self.definition.fixed, average=average, empty=empty, smoothing=smoothing)
 
 
 class DoubleSoftF1(MetricLoss):
     """1 - the mean of the soft F1 of the positives and that of the negatives."""
 
+    definition = DEFINITIONS["double_soft_f1"]
+
     def __init__(self, *, average: str | None = "macro", smoothing: float = 0.0) -> None:
-        super().__init__(losses.double_f1, average=average, smoothing=smoothing)
+        super().__init__(**self.definition.fixed, average=average, smoothing=smoothing)
 
 
 class MFC(MetricLoss):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from scoreloss.ops import Ops
+from scoreloss.ops import Ops, static_size
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -48,6 +49,8 @@ OPS = Ops(
     cast=lambda x, like: torch.as_tensor(x, dtype=like.dtype, device=like.device),
     sum=lambda x, axis, keepdims=False: torch.sum(x, dim=axis, keepdim=keepdims),
     max=lambda x, axis, keepdims=False: torch.amax(x, dim=axis, keepdim=keepdims),
+    size=static_size,
+    divide=operator.truediv,
     where=torch.where,
     clip=_clip,
     epsilon=lambda x: torch.finfo(x.dtype).eps,

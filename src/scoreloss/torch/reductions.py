@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from scoreloss import losses
 from scoreloss.checks import InputError, checked_targets
+from scoreloss.losses.definitions import check_shapes
+from scoreloss.losses.options import check_whole
 from scoreloss.losses.shared import reduce_rows
-from scoreloss.torch.base import Floats, Loss, check_shapes, check_types
+from scoreloss.torch.base import Floats, Loss, check_types
 from scoreloss.torch.ops import OPS, widen
 
 
@@ -26,8 +28,7 @@ class LabelCount(nn.Linear):
     """
 
     def __init__(self, features: int, most: int) -> None:
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise InputError(f"most is {most!r}: it must be a whole number above 0")
+        check_whole("most", most)
         super().__init__(features, most + 1)
 
     def loss(
@@ -39,7 +40,8 @@ class LabelCount(nn.Linear):
         """
         logits = self(features)
         check_types(logits, targets, mask, weight)
-        check_shapes((*logits.shape[:-1], targets.shape[-1]), targets, mask, weight)
+        shapes = [None if part is None else part.shape for part in (mask, weight)]
+        check_shapes((*logits.shape[:-1], targets.shape[-1]), targets.shape, *shapes)
         for name, extra in (("mask", mask), ("weight", weight)):
             if extra is not None and extra.shape[-1:] != (1,):
                 raise InputError(
@@ -87,7 +89,7 @@ class LabelPowerset(Loss):
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """The mean over rows of logits (..., n, sets) against targets (n, c) or (..., n, c)."""
         check_types(logits, targets, None, None)
-        check_shapes((*logits.shape[:-1], self.sets.shape[1]), targets, None, None)
+        check_shapes((*logits.shape[:-1], self.sets.shape[1]), targets.shape)
         z = widen(logits)
         targets = targets.to(self.sets.dtype)
         wrong = targets.sum(-1, keepdim=True) + self.sets.sum(-1) - 2 * targets @ self.sets.mT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from scoreloss.checks import InputError
-from scoreloss.surrogates import logits_where
+from scoreloss.start import checked_frequencies, start_of_scores, start_of_surrogate, weight_bounds
 from scoreloss.torch.base import Floats, Loss
 from scoreloss.torch.metric import MetricLoss
 from scoreloss.torch.mix import Mix
@@ -67,10 +67,7 @@ def start_at_priors(
             f"frequencies have shape {wanted.shape}: the head has {labels} labels, "
             f"so it takes ({labels},) or {(*runs, labels)}"
         )
-    if not ((wanted > 0) & (wanted < 1)).all():
-        raise InputError(
-            "frequencies must lie between 0 and 1, exclusive: take scoreloss.label_frequencies(targets)"
-        )
+    checked_frequencies(wanted)
     loss = copy.deepcopy(loss).cpu() if loss is not None else None
     z, steepness = _start_of(wanted, loss)
     bias = z if loss is None else loss.logits_of(z).reshape(*z.shape[:-1], outputs)
@@ -80,7 +77,7 @@ def start_at_priors(
         raise InputError(
             "head has no bias: start_at_priors needs one, or a loss with init='prior' and these frequencies"
         )
-    bound = 0.1 * features**-0.5 * np.minimum(1, GENTLE / steepness)
+    bound = weight_bounds(steepness, features)
     bounds = np.broadcast_to(np.repeat(bound, outputs // labels, axis=-1), (*runs, outputs))
     stack = head.weight.view(-1, outputs, features)
     seeds = list(seed) if isinstance(seed, Sequence | np.ndarray) else [seed] * len(stack)
@@ -94,14 +91,6 @@ def start_at_priors(
         weight.copy_((2 * drawn - 1) * within)
 
 
-GENTLE = 50.0
-"""A surrogate steeper than a sigmoid of this slope would be flat at nearly all logits that weights of a tenth of
-the usual scale give: it gets smaller ones, so that no start is without gradient."""
-
-FLAT = 1e-6
-ROUNDING = 1e-6
-
-
 def _labels_of(outputs: int, frequencies: Floats, loss: Loss | None) -> int:
     """How many labels a head of so many outputs decides on, with this loss."""
     labels = frequencies.shape[-1] if frequencies.ndim else 0
@@ -109,29 +98,9 @@ def _labels_of(outputs: int, frequencies: Floats, loss: Loss | None) -> int:
 
 
 def _start_of(frequencies: Floats, loss: Loss | None) -> tuple[Floats, Floats]:
-    """The logits to start at, and the slope of the sigmoid that is as steep there.
-
-    Where a surrogate cannot say the frequencies, or is flat there, the scores say them instead.
-    """
+    """The logits to start at, and the slope of the sigmoid that is as steep there."""
     if isinstance(loss, Mix):
         return _start_of(frequencies, loss.decides)
-    boundary = None if loss is None else loss.boundary
-    chance = np.log(frequencies / (1 - frequencies)) + np.asarray(
-        0.0 if boundary is None else boundary, np.float64
-    )
-    if not isinstance(loss, MetricLoss):
-        return chance, np.ones_like(chance)
-    z, steepness = _where_it_says(loss.surrogate, np.broadcast_to(frequencies, chance.shape))
-    z = np.where(steepness > FLAT, z, chance)
-    z = np.where(np.abs(z) > ROUNDING, z, 0.0)
-    return z, np.maximum(steepness, FLAT) if loss.is_bounded else np.ones_like(z)
-
-
-def _where_it_says(says: Callable[[Tensor], Tensor], frequencies: Floats) -> tuple[Floats, Floats]:
-    def rises(z: Floats) -> Floats:
-        return says(torch.tensor(z).unsqueeze(-2)).squeeze(-2).numpy()
-
-    z = logits_where(rises, frequencies)
-    near = 1e-6
-    gained = (rises(z + near) - rises(z - near)) / (2 * near)
-    return z, gained / (frequencies * (1 - frequencies))
+    if isinstance(loss, MetricLoss):
+        return start_of_surrogate(frequencies, loss.surrogate_name, loss.plain_knobs())
+    return start_of_scores(frequencies, None if loss is None else loss.boundary)
