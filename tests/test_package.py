@@ -14,7 +14,7 @@ FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn", "scipy", "river"
 
 LAYERS = [
     ["scores", "counts", "catalogue"],
-    ["checks"],
+    ["checks", "say"],
     ["ops"],
     ["hard", "surrogates"],
     ["losses.shared", "split"],
@@ -27,6 +27,11 @@ LAYERS = [
     ["torch"],
     ["data.yeast"],
     ["data"],
+    ["backbones.cache", "backbones.weights", "backbones.identity"],
+    ["backbones.encoder"],
+    ["backbones.text", "backbones.image"],
+    ["backbones.tfidf", "backbones.timm"],
+    ["backbones"],
     ["thresholds"],
     ["metrics"],
     ["bench.plan"],
@@ -36,7 +41,7 @@ LAYERS = [
     ["bench"],
     ["__init__"],
     ["cli.progress"],
-    ["cli.bench", "cli.losses"],
+    ["cli.bench", "cli.embed", "cli.losses"],
     ["cli"],
     ["__main__"],
 ]
