@@ -190,11 +190,11 @@ class Work:
         """Keep rows, here and wherever else their inputs stand."""
         with np.errstate(over="ignore"):
             values = np.ascontiguousarray(features, self.dtype)
-        wrong = ~np.isfinite(values).all(axis=1)
-        if wrong.any():
-            row, value = rows[wrong][0], features[wrong][0]
-            worst = value[~np.isfinite(value.astype(self.dtype))][0]
-            raise InputError(f"the backbone gives {worst} for example {row}, which {self.dtype} cannot hold")
+        if not np.isfinite(values).all():
+            at, column = np.argwhere(~np.isfinite(values))[0]
+            raise InputError(
+                f"the backbone gives {features[at, column]} for example {rows[at]}, which {self.dtype} cannot hold"
+            )
         if self.features is None:
             self._allocate(values.shape[1])
         assert self.features is not None

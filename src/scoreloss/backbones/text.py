@@ -21,8 +21,6 @@ VERSION = 1
 """Rises when the same model would give other features."""
 
 BATCH = 32
-CHARACTERS_PER_TOKEN = 8
-"""More than any language has: what is longer than so many times the model's limit is cut, and costs no more."""
 
 
 class TextEncoder:
