@@ -86,7 +86,7 @@ def _loaded(name: str, folder: str) -> Any:
     )  # it would warn that it takes the mean over tokens, which is what is wanted
     transformers_logging.disable_progress_bar()
     try:
-        return sentence_transformers.SentenceTransformer(
+        model = sentence_transformers.SentenceTransformer(
             folder, local_files_only=True, model_kwargs={"use_safetensors": True}
         )
     except Exception as problem:  # a folder may be wrong in many ways
@@ -96,3 +96,6 @@ def _loaded(name: str, folder: str) -> Any:
         logger.setLevel(level)
         if bars:
             transformers_logging.enable_progress_bar()
+    if "text" not in getattr(model, "modalities", ["text"]):
+        raise InputError(f"backbone {name} takes {' and '.join(model.modalities)}, no text")
+    return model

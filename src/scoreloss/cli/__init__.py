@@ -15,6 +15,9 @@ from scoreloss.cli import bench, embed, losses
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0, or 2 where the input was wrong."""
+    os.environ.setdefault(
+        "OMP_WAIT_POLICY", "PASSIVE"
+    )  # read when torch is imported, which no command has done yet
     options = _parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
