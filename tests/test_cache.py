@@ -1,5 +1,6 @@
 """The cache of features, as its users meet it: killed, damaged, shared between processes, asked again."""
 
+import errno
 import json
 import os
 import random
@@ -174,6 +175,17 @@ def test_what_the_type_cannot_hold_is_an_error(tmp_path):
             pytest.raises(InputError, match=f"gives {value} for example 1, which {dtype} cannot hold"),
         ):
             entry.begin(digests(["a", "b"])).put(np.array([0, 1]), np.array([[1.0], [value]]))
+
+
+def test_a_disk_too_small_is_said_before_anything_is_computed(tmp_path, texts, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(InputError, match=r"No space left on device, 0\.0 GB are needed"):
+        make(tmp_path, texts)
+    monkeypatch.undo()
+    assert np.array_equal(make(tmp_path, texts), expected(texts))
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):

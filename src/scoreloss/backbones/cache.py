@@ -9,6 +9,7 @@ lets an entry take over rows that another one has. Knows nothing of models, nor 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -233,10 +234,8 @@ class Work:
                 np.lib.format.write_array_header_2_0(file, header)
                 file.flush()
                 size = file.tell() + int(np.prod(shape)) * dtype.itemsize
-                if hasattr(os, "posix_fallocate"):
-                    os.posix_fallocate(file.fileno(), 0, size)
-                else:
-                    file.truncate(size)
+                file.truncate(size)
+                _reserve(file.fileno(), size, self.folder)
         self._open()
 
     def _open(self) -> None:
@@ -270,6 +269,19 @@ def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     except (OSError, ValueError, EOFError):
         return None
     return array if isinstance(array, np.ndarray) and array.dtype == dtype else None
+
+
+def _reserve(handle: int, size: int, folder: Path) -> None:
+    """Take the room on the disk, where the file system can."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as problem:
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise InputError(
+                f"cache folder {folder}: {problem.strerror}, {size / 1e9:.1f} GB are needed"
+            ) from problem
 
 
 def _to_disk(path: Path) -> None:

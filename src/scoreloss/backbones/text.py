@@ -97,5 +97,5 @@ def _loaded(name: str, folder: str) -> Any:
         if bars:
             transformers_logging.enable_progress_bar()
     if "text" not in getattr(model, "modalities", ["text"]):
-        raise InputError(f"backbone {name} takes {' and '.join(model.modalities)}, no text")
+        raise InputError(f"backbone {name} takes no text: it is a model for other inputs")
     return model

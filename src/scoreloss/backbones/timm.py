@@ -34,6 +34,10 @@ def _loaded(name: str, folder: Path) -> Model:
         from timm.data import create_transform, resolve_model_data_config
     except ImportError:
         raise ImportError(f"backbone timm:{name} needs timm: pip install 'scoreloss[timm]'") from None
+    except RuntimeError as problem:
+        raise ImportError(
+            f"backbone timm:{name}: torchvision does not fit this torch ({problem}): install the two together"
+        ) from problem
     if not (folder / "model.safetensors").is_file():
         raise InputError(f"backbone timm:{name}: {folder} holds no model.safetensors")
     try:

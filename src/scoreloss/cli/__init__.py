@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         print(
-            "\nscoreloss: stopped; what was written is kept, the rest is trained next time", file=sys.stderr
+            "\nscoreloss: stopped; what was written is kept, the rest is done next time", file=sys.stderr
         )
         return 130
 
