@@ -101,6 +101,28 @@ def test_rows_of_a_run_that_stopped_are_taken_over(tmp_path, texts):
     assert len(made) == 13
 
 
+def test_rows_whose_inputs_changed_under_the_same_key_are_not_kept(tmp_path, texts):
+    """Files may be replaced between two runs."""
+    others = [*texts[:2], "replaced", *texts[3:]]
+    for inputs, stop_after in ((texts, 10), (others, None)):
+        entry = Entry(tmp_path, RECIPE, "same", 23, dtype="float32", name="toy")
+        with entry.alone(silent):
+            work = entry.begin(digests(inputs))
+            pending = work.pending()[:stop_after]
+            work.put(pending, expected([inputs[row] for row in pending]))
+            if stop_after is None:
+                assert np.array_equal(entry.finish(work), expected(others))
+    assert sorted(pending) == [2, *range(10, 23)]
+
+
+def test_a_damaged_row_is_not_taken_over(tmp_path, texts):
+    make(tmp_path, texts)
+    overwrite(entry_of(tmp_path, texts).path / "features.npy", -2, b"xx")
+    made = []
+    assert np.array_equal(make(tmp_path, texts[::-1], made=made), expected(texts[::-1]))
+    assert made == [0]
+
+
 def overwrite(path, at, content):
     with path.open("r+b") as file:
         file.seek(at, os.SEEK_END if at < 0 else os.SEEK_SET)

@@ -38,9 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"scoreloss: {where}{problem.strerror or problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "\nscoreloss: stopped; what was written is kept, the rest is done next time", file=sys.stderr
-        )
+        print("\nscoreloss: stopped; what was written is kept, the rest is done next time", file=sys.stderr)
         return 130
 
 
