@@ -104,7 +104,7 @@ def test_damage_is_said_and_mended():
         (Data("text", TITLES), "tfidf", {"batch_size": 0}, "batch_size is 0: it must be at least 1"),
         (Data("text", ["a", 3]), "tfidf", {}, r"inputs\[1\] is a int: a text backbone takes texts"),
         (Data("text", ["a", "b", "c"]), "tfidf", {}, "no word stands in two of the 3 training texts"),
-        (Data("text", TITLES, {}), "tfidf", {}, "fit_on is None: some has no training part"),
+        (Data("text", TITLES, {}), "tfidf", {}, "fit_on is None: some has no official training part"),
         (Data("text", TITLES), "tfidf", {"fit_on": []}, "fit_on is empty"),
         (Data("matrix", np.zeros(3)), "identity", {}, r"inputs have shape \(3,\)"),
         (Data("text", TITLES), "", {}, "backbone is '': name a model or its folder"),

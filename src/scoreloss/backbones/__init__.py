@@ -6,6 +6,7 @@ text encoder or of an image model, or ``timm:NAME``.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +53,7 @@ class Data(Protocol):
 
     @property
     def content_hash(self) -> str:
-        """Another one for other inputs."""
+        """Another one for other inputs; an ``OSError`` where one cannot be read."""
 
 
 def features(
@@ -90,7 +91,7 @@ def features(
     entry = Entry(
         folder,
         encoder.recipe,
-        dataset.content_hash,
+        _data_key(dataset, encoder),
         len(dataset.inputs),
         dtype=dtype,
         name=f"{dataset.name} by {backbone}",
@@ -109,6 +110,14 @@ def features(
         return _made(entry, encoder, dataset, say) if found is None else found
 
 
+def _data_key(data: Data, encoder: Encoder) -> str:
+    """The hash of the data; where a file cannot be read, one of all that can be, so that they are made nevertheless."""
+    try:
+        return data.content_hash
+    except OSError:
+        return hashlib.sha256(encoder.digests().tobytes()).hexdigest()
+
+
 def _encoder(data: Data, backbone: str, batch_size: int | None, fit_on: ArrayLike | None) -> Encoder:
     if data.kind == "text":
         from scoreloss.backbones import text, tfidf
@@ -116,7 +125,9 @@ def _encoder(data: Data, backbone: str, batch_size: int | None, fit_on: ArrayLik
         if backbone != "tfidf":
             return text.TextEncoder(backbone, data.inputs, batch_size=batch_size)
         if fit_on is None and "train" not in data.splits:
-            raise InputError(f"fit_on is None: {data.name} has no training part for tfidf to learn from")
+            raise InputError(
+                f"fit_on is None: {data.name} has no official training part, so say which examples tfidf learns from"
+            )
         rows = np.asarray(data.splits["train"] if fit_on is None else fit_on)
         return tfidf.Tfidf(data.inputs, np.flatnonzero(rows) if rows.dtype == bool else rows)
     if backbone.startswith("timm:"):
