@@ -2,7 +2,7 @@
 
     python benchmarks/embedding.py [--smoke]
 
-Every contender loads its model and goes through all inputs, in batches of 32. Images are JPEGs of 500 x 375 for MobileNetV2
+Every contender loads its model and goes through all inputs, ours in its own batches, the others in batches of 32. Images are JPEGs of 500 x 375 for MobileNetV2
 (with weights drawn at random: they do not change the speed); "plain" decodes, prepares and computes a batch after
 the other with transformers. Texts are titles and abstracts, mixed, for all-MiniLM-L6-v2; "plain" is
 SentenceTransformer.encode, "unsorted" a loop with transformers in the order given. Prints examples a second of ours, and
