@@ -308,7 +308,7 @@ def test_stopping_by_hand_is_one_line(tmp_path):
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert err.rstrip().endswith("stopped; what was written is kept, the rest is trained next time")
+    assert err.rstrip().endswith("stopped; what was written is kept, the rest is done next time")
     assert out == ""
 
 

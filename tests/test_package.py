@@ -1,6 +1,7 @@
 """What importing costs, which way imports point, and which names are there."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn", "scipy", "river"
 
 LAYERS = [
     ["scores", "counts", "catalogue"],
-    ["checks"],
+    ["checks", "say"],
     ["ops", "files"],
     ["hard", "surrogates"],
     ["losses.shared", "split"],
@@ -41,6 +42,11 @@ LAYERS = [
     ["data"],
     ["thresholds.rule", "decode", "calibrate"],
     ["thresholds.given", "thresholds.searched", "thresholds.expected"],
+    ["backbones.cache", "backbones.weights", "backbones.identity"],
+    ["backbones.encoder"],
+    ["backbones.text", "backbones.image"],
+    ["backbones.tfidf", "backbones.timm"],
+    ["backbones"],
     ["thresholds"],
     ["metrics"],
     ["bench.plan"],
@@ -55,7 +61,7 @@ LAYERS = [
     ["sklearn"],
     ["__init__"],
     ["cli.progress", "cli.datasets"],
-    ["cli.bench", "cli.data", "cli.losses"],
+    ["cli.bench", "cli.data", "cli.embed", "cli.losses"],
     ["cli"],
     ["__main__"],
 ]
@@ -141,3 +147,17 @@ def test_a_missing_framework_is_one_clear_line():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "scoreloss: scoreloss.torch needs PyTorch: pip install 'scoreloss[torch]'\n"
+
+
+def test_the_command_line_lets_idle_threads_sleep_unless_told_otherwise():
+    """The policy has to be set before torch is imported."""
+    code = (
+        "import os, sys\nfrom scoreloss.cli import main\nassert 'torch' not in sys.modules\n"
+        "main(['losses'])\nprint(os.environ['OMP_WAIT_POLICY'])"
+    )
+    for given, policy in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | given
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        )
+        assert done.stdout.splitlines()[-1] == policy

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,21 +22,11 @@ from scoreloss.bench.train import Layers, Pack, Run
 from scoreloss.checks import Floats, InputError
 from scoreloss.data import Dataset
 from scoreloss.files import write_whole
+from scoreloss.say import Say, silent
 from scoreloss.torch import LOSSES, Loss
 
 CHECKPOINTS = 25
 """At most so many epochs of a run are looked at on validation data."""
-
-
-class Say(Protocol):
-    """Tells the person at the terminal one line; one that is ``counting`` takes the place of the one before."""
-
-    def __call__(self, line: str, *, counting: bool = False) -> None:
-        """Say it."""
-
-
-def silent(line: str, *, counting: bool = False) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 from scoreloss import __version__
 from scoreloss.checks import InputError
-from scoreloss.cli import bench, data, losses
+from scoreloss.cli import bench, data, embed, losses
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status: 0, or 2 where the input was wrong."""
+    os.environ.setdefault(
+        "OMP_WAIT_POLICY", "PASSIVE"
+    )  # read when torch is imported, which no command has done yet
     options = _parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -35,9 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"scoreloss: {where}{problem.strerror or problem}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(
-            "\nscoreloss: stopped; what was written is kept, the rest is trained next time", file=sys.stderr
-        )
+        print("\nscoreloss: stopped; what was written is kept, the rest is done next time", file=sys.stderr)
         return 130
 
 
@@ -48,6 +49,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"scoreloss {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (bench, data, losses):
+    for command in (bench, data, embed, losses):
         command.add(commands)
     return parser
