@@ -1,5 +1,7 @@
 """Backbones that need no network: a matrix, words, and what is said when something is wrong."""
 
+import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -9,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import scoreloss.data
 from scoreloss.backbones import features, tfidf, weights
 from scoreloss.checks import InputError
 from scoreloss.cli import main
@@ -104,7 +105,7 @@ def test_damage_is_said_and_mended():
         (Data("text", TITLES), "tfidf", {"batch_size": 0}, "batch_size is 0: it must be at least 1"),
         (Data("text", ["a", 3]), "tfidf", {}, r"inputs\[1\] is a int: a text backbone takes texts"),
         (Data("text", ["a", "b", "c"]), "tfidf", {}, "no word stands in two of the 3 training texts"),
-        (Data("text", TITLES, {}), "tfidf", {}, "fit_on is None: some has no official training part"),
+        (Data("text", TITLES, {}), "tfidf", {}, "training part, and some has no official one"),
         (Data("text", TITLES), "tfidf", {"fit_on": []}, "fit_on is empty"),
         (Data("matrix", np.zeros(3)), "identity", {}, r"inputs have shape \(3,\)"),
         (Data("text", TITLES), "", {}, "backbone is '': name a model or its folder"),
@@ -171,23 +172,47 @@ def test_a_checksum_is_of_the_files_that_decide(tmp_path):
     assert weights.checksum(tmp_path) != before
 
 
-def test_embed_says_what_it_made_and_where(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(scoreloss.data, "load", lambda name: Data("text", TITLES, name=name))
+@pytest.fixture
+def titles(tmp_path):
+    """A file of one's own with the titles, half of them for training."""
+    path = tmp_path / "titles.jsonl"
+    rows = [
+        {"text": title or "none", "labels": [title[:1] or "n", "all"], "split": "train" if i < 3 else "test"}
+        for i, title in enumerate(TITLES)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_embed_says_what_it_made_and_where(titles, capsys, tmp_path):
     folder = tmp_path / "here"
-    assert main(["embed", "titles", "--backbone", "tfidf", "--cache", str(folder), "--dtype", "float16"]) == 0
+    assert (
+        main(
+            [
+                "embed",
+                str(titles),
+                "--split",
+                "split",
+                "--backbone",
+                "tfidf",
+                "--cache",
+                str(folder),
+                "--dtype",
+                "float16",
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     (path,) = folder.glob("*/*/features.npy")
     assert out.splitlines()[0] == f"titles by tfidf: 6 x 2 float16, {path}"
     assert err == "titles by tfidf: 6 to make\n"
-    assert main(["embed", "titles", "--backbone", "tfidf", "--cache", str(folder), "--dtype", "int8"]) == 2
+    assert main(["embed", str(titles), "--backbone", "tfidf", "--cache", str(folder), "--dtype", "int8"]) == 2
     assert capsys.readouterr().err.startswith("scoreloss: dtype is 'int8': ")
 
 
-def test_embed_check_finds_and_mends_what_the_time_of_a_file_hides(monkeypatch, capsys, tmp_path):
-    import os
-
-    monkeypatch.setattr(scoreloss.data, "load", lambda name: Data("text", TITLES, name=name))
-    command = ["embed", "titles", "--backbone", "tfidf", "--cache", str(tmp_path)]
+def test_embed_check_finds_and_mends_what_the_time_of_a_file_hides(titles, capsys, tmp_path):
+    command = ["embed", str(titles), "--split", "split", "--backbone", "tfidf", "--cache", str(tmp_path)]
     assert main(command) == 0
     (path,) = tmp_path.glob("*/*/features.npy")
     content, when = path.read_bytes(), path.stat().st_mtime_ns
@@ -201,10 +226,28 @@ def test_embed_check_finds_and_mends_what_the_time_of_a_file_hides(monkeypatch, 
     assert path.read_bytes() == content
 
 
-def test_a_cache_that_cannot_be_written_is_one_line(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(scoreloss.data, "load", lambda name: Data("text", TITLES, name=name))
+def test_embed_without_a_training_part_says_what_does(titles, capsys):
+    assert main(["embed", str(titles), "--backbone", "tfidf"]) == 2
+    assert "titles has no official one: scoreloss bench draws one" in capsys.readouterr().err
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(titles, capsys, tmp_path):
     (tmp_path / "file").write_text("")
-    assert main(["embed", "titles", "--backbone", "tfidf", "--cache", str(tmp_path / "file")]) == 2
+    assert (
+        main(
+            [
+                "embed",
+                str(titles),
+                "--split",
+                "split",
+                "--backbone",
+                "tfidf",
+                "--cache",
+                str(tmp_path / "file"),
+            ]
+        )
+        == 2
+    )
     err = capsys.readouterr().err
     assert err.startswith(f"scoreloss: {tmp_path / 'file'}")
     assert err.count("\n") == 1

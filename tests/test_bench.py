@@ -65,9 +65,9 @@ def test_test_labels_decide_nothing(yeast):
     found = []
     for dataset in (yeast, other):
         planned = cells(dataset, ["sigmoid_f1"], 1, Settings(head="linear", epochs=3))
-        result = train_pack(dataset, packs(planned, {planned[0]: (14,)})[0], {0: split_for(dataset, 0)})[
-            planned[0]
-        ]
+        result = train_pack(
+            dataset, {0: dataset.inputs}, packs(planned, {planned[0]: (14,)})[0], {0: split_for(dataset, 0)}
+        )[planned[0]]
         found.append(
             {
                 rule: (r["fitted"], r["epoch"], r["validation_weighted_f1"])

@@ -627,7 +627,10 @@ def test_the_bench_takes_any_matrix_and_says_what_texts_need(tmp_path, capsys):
     assert "160 for training and validation, 40 for the test" in page
     assert "A seed draws the test part (a fifth, stratified), the validation part" in page
     status, out, err = run(capsys, "bench", "movies", "--out", tmp_path / "m", *quick)
-    assert (status, out, err) == (2, "", "scoreloss: dataset movies holds texts: it needs --backbone\n")
+    assert (status, out) == (2, "")
+    assert err.startswith(
+        "scoreloss: backbone is 'identity': movies is of kind text, for which it may be tfidf,"
+    )
     assert not (tmp_path / "m").exists()
 
 
@@ -645,3 +648,32 @@ def test_splits_of_the_dataset_stand_and_the_seed_draws_the_others():
     for split in drawn:
         assert sorted(np.concatenate([split.train, split.validation, split.test])) == list(rows)
         assert (len(split.train), len(split.validation), len(split.test)) == (64, 16, 20)
+
+
+def test_texts_of_ones_own_are_benched_by_their_words(capsys, tmp_path, monkeypatch):
+    """Each seed draws its test part, and the words are learned on the rest of it alone."""
+    monkeypatch.setenv("SCORELOSS_CACHE", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    topics = rng.random((200, 3)) < [0.5, 0.3, 0.2]
+    noise = rng.integers(0, 20, (200, 4))
+    lines = [
+        json.dumps(
+            {
+                "text": " ".join([f"word{k}" for k in np.flatnonzero(row)] + [f"noise{k}" for k in other]),
+                "labels": [f"topic{k}" for k in np.flatnonzero(row)],
+            }
+        )
+        for row, other in zip(topics, noise, strict=True)
+    ]
+    (tmp_path / "own.jsonl").write_text("\n".join(lines))
+    command = ["bench", tmp_path / "own.jsonl", "--backbone", "tfidf", "--out", tmp_path / "o"]
+    command += ["--head", "linear", "--seeds", "2", "--losses", "sigmoid_f1", "--epochs", "30", "--lr", "0.1"]
+    status, out, err = run(capsys, *command)
+    assert status == 0, err
+    assert len(list((tmp_path / "cache").glob("*/*/features.npy"))) == 2
+    (first, *_) = (tmp_path / "o/cells").iterdir()
+    cell = json.loads(first.read_text())
+    assert cell["cell"]["backbone"] == "tfidf"
+    assert cell["result"]["rules"]["fixed_0.5"]["test"]["weighted_f1"] > 0.8
+    status, out, err = run(capsys, *command)
+    assert "0 runs trained, 2 kept" in out

@@ -126,7 +126,8 @@ def _encoder(data: Data, backbone: str, batch_size: int | None, fit_on: ArrayLik
             return text.TextEncoder(backbone, data.inputs, batch_size=batch_size)
         if fit_on is None and "train" not in data.splits:
             raise InputError(
-                f"fit_on is None: {data.name} has no official training part, so say which examples tfidf learns from"
+                f"backbone tfidf learns its words on a training part, and {data.name} has no official one: scoreloss bench "
+                "draws one for each seed, and in Python fit_on= says which examples"
             )
         rows = np.asarray(data.splits["train"] if fit_on is None else fit_on)
         return tfidf.Tfidf(data.inputs, np.flatnonzero(rows) if rows.dtype == bool else rows)

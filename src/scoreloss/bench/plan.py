@@ -87,7 +87,9 @@ def losses_in(framework: str) -> list[str]:
     return [name for name, loss in LOSSES.items() if framework == "torch" or not loss.learns]
 
 
-def cells(dataset: Dataset, losses: Sequence[str], seeds: int, settings: Settings) -> list[Cell]:
+def cells(
+    dataset: Dataset, losses: Sequence[str], seeds: int, settings: Settings, backbone: str = "identity"
+) -> list[Cell]:
     """Every loss with every seed."""
     if seeds < 1:
         raise InputError(f"seeds is {seeds}: it must be at least 1")
@@ -101,7 +103,7 @@ def cells(dataset: Dataset, losses: Sequence[str], seeds: int, settings: Setting
                 f"loss is {loss!r}: it has parameters of its own, which the bench trains in torch alone"
             )
     return [
-        Cell(dataset.name, dataset.content_hash, loss, seed, settings)
+        Cell(dataset.name, dataset.content_hash, loss, seed, settings, backbone)
         for loss in dict.fromkeys(losses)
         for seed in range(seeds)
     ]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from scoreloss.backbones import features
 from scoreloss.bench import decide, report
 from scoreloss.bench.plan import Cell, Settings, Split, cells, packs, split_for, split_record
 from scoreloss.bench.stats import Row, summarise
@@ -46,16 +47,24 @@ def bench(
     settings: Settings,
     folder: Path,
     *,
+    backbone: str = "identity",
+    cache: Path | None = None,
     force: bool = False,
     say: Say = silent,
 ) -> Outcome:
-    """Compare losses and threshold rules on a dataset. Cells whose results are there are not trained again."""
-    _features(dataset)
-    planned = cells(dataset, losses, seeds, settings)
+    """Compare losses and threshold rules on a dataset. Cells whose results are there are not trained again.
+
+    ``cache`` is where the features of the ``backbone`` are kept (``scoreloss.backbones.features``).
+    """
+    splits = {seed: split_for(dataset, seed) for seed in range(seeds)}
+    inputs = {
+        seed: features(dataset, backbone, cache=cache, fit_on=split.pool, say=say)
+        for seed, split in splits.items()
+    }
+    planned = cells(dataset, losses, seeds, settings, backbone)
     store = Store(folder)
     store.open()
     store.check_free(planned)
-    splits = {seed: split_for(dataset, seed) for seed in range(seeds)}
     store.write_splits(split_record(dataset, splits))
     results, missing = ({}, planned) if force else _kept(store, planned, say)
     kept = len(results)
@@ -64,7 +73,7 @@ def bench(
         pool = dataset.targets[splits[cell.seed].pool]
         outputs[cell] = LOSSES[cell.loss].for_targets(pool).outputs(pool.shape[1])
     for pack in packs(missing, outputs):
-        for cell, result in train_pack(dataset, pack, splits, say).items():
+        for cell, result in train_pack(dataset, inputs, pack, splits, say).items():
             store.write(cell, result)
             results[cell] = result
     diverged = [cell for cell in planned if results[cell]["diverged"]]
@@ -80,11 +89,12 @@ def bench(
 
 def train_pack(
     dataset: Dataset,
+    inputs: Mapping[int, NDArray[Any]],
     pack: Sequence[Sequence[Cell]],
     splits: Mapping[int, Split],
     say: Say = silent,
 ) -> dict[Cell, dict[str, Any]]:
-    """Train cells [seed][loss] as one program, and judge each under every rule.
+    """Train cells [seed][loss] as one program, and judge each under every rule. ``inputs`` are features by seed.
 
     Each rule takes the epoch at which it scored best on validation data.
     """
@@ -102,7 +112,7 @@ def train_pack(
         for cell in pack[0]
     ]
     used = [splits[seed] for seed in seeds]
-    given = (_features(dataset), dataset.targets, used, runs, seeds)
+    given = ([inputs[seed] for seed in seeds], dataset.targets, used, runs, seeds)
     options: Mapping[str, Any] = {"head": settings.head, "batch_size": settings.batch_size}
     if settings.framework == "keras":
         from scoreloss import keras
@@ -258,12 +268,6 @@ def _kept(store: Store, planned: Sequence[Cell], say: Say) -> tuple[dict[Cell, d
         else:
             results[cell] = result
     return results, missing
-
-
-def _features(dataset: Dataset) -> NDArray[np.floating]:
-    if not isinstance(dataset.inputs, np.ndarray):
-        raise InputError(f"dataset {dataset.name} holds {dataset.kind}s: it needs --backbone")
-    return dataset.inputs
 
 
 def _versions(framework: str) -> dict[str, str]:

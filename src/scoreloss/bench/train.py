@@ -45,12 +45,13 @@ Layers = list[Tensor]
 class Pack:
     """Heads for every seed and run, and for every seed a split and a batch order.
 
-    Features are standardised on each seed's training part. The last one is always 1, and meets the bias.
+    Features are one matrix for all seeds, or one for each, and are standardised on each seed's training part. The last
+    one is always 1, and meets the bias.
     """
 
     def __init__(
         self,
-        features: NDArray[np.floating],
+        features: NDArray[np.floating] | Sequence[NDArray[np.floating]],
         targets: NDArray[np.bool_],
         splits: Sequence[Split],
         runs: Sequence[Run],
@@ -69,14 +70,17 @@ class Pack:
             raise InputError("the losses of a pack must take logits of one shape")
         self.batch_size = min(batch_size, len(splits[0].train))
         self._together = _together(runs)
-        self._features = torch.stack([_standardised(features, split.train, dtype) for split in splits])
+        each = [features] * len(splits) if isinstance(features, np.ndarray) else features
+        self._features = torch.stack(
+            [_standardised(x, split.train, dtype) for x, split in zip(each, splits, strict=True)]
+        )
         self._targets = torch.as_tensor(targets, dtype=dtype)
         self._train_rows = torch.as_tensor(np.stack([s.train for s in splits]))
         self._epoch = self._features.new_empty(self._train_rows.numel(), self._features.shape[2])
         self._orders = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.layers = [
             layer.to(dtype).requires_grad_()
-            for layer in _started(targets, splits, runs, seeds, (features.shape[1], *HEADS[head]))
+            for layer in _started(targets, splits, runs, seeds, (self._features.shape[2] - 1, *HEADS[head]))
         ]
 
         def each_run(values: Sequence[float]) -> Tensor:
@@ -200,6 +204,7 @@ def _together(runs: Sequence[Run]) -> list[tuple[Loss, int]]:
 
 def _standardised(features: NDArray[np.floating], train: NDArray[np.intp], dtype: torch.dtype) -> Tensor:
     """All rows by the mean and spread of the training rows, and a last feature that is 1."""
+    features = features.astype(np.promote_types(features.dtype, np.float32), copy=False)
     mean, spread = features[train].mean(0), features[train].std(0)
     scaled = (features - mean) * np.divide(1, spread, where=spread > 0, out=np.zeros_like(spread))
     return torch.as_tensor(np.pad(scaled, ((0, 0), (0, 1)), constant_values=1), dtype=dtype)

@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from scoreloss.cli.datasets import add_dataset, dataset_from
+from scoreloss.cli.datasets import add_backbone, add_dataset, dataset_from
 from scoreloss.cli.progress import Commands, Progress
 
 
@@ -19,6 +19,7 @@ def add(commands: Commands) -> None:
         "judged under every rule. Writes one JSON file a cell and report.html; what is there is not trained again.",
     )
     add_dataset(bench)
+    add_backbone(bench, default="identity")
     bench.add_argument(
         "--losses", metavar="A,B,...", help="names of losses, or all (default: the paper's five)"
     )
@@ -89,6 +90,8 @@ def run(options: argparse.Namespace) -> int:
         options.seeds,
         settings,
         options.out or Path("runs") / dataset.name,
+        backbone=options.backbone,
+        cache=options.cache,
         force=options.force,
         say=progress.say,
     )

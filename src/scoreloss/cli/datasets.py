@@ -1,8 +1,9 @@
-"""The argument and the options that say which data: the same for every command that reads a dataset."""
+"""The options that say which data and which features: the same for every command that reads a dataset."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,6 +45,24 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="leave out labels of fewer examples (default: %(default)s)",
+    )
+
+
+def add_backbone(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Add what turns inputs into features; it must be given where there is no default."""
+    said = f" (default: {default})" if default else ""
+    parser.add_argument(
+        "--backbone",
+        required=default is None,
+        default=default,
+        metavar="B",
+        help=f"identity, tfidf, the name or folder of a text or image model, or timm:NAME{said}",
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="folder of the features (default: SCORELOSS_CACHE, or ~/.cache/scoreloss)",
     )
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
-from typing import Any
 
+from scoreloss.cli.datasets import add_backbone, add_dataset, dataset_from
 from scoreloss.cli.progress import Commands, Progress
 
 
@@ -18,19 +17,8 @@ def add(commands: Commands) -> None:
         description="Compute the features of a dataset by a frozen backbone and keep them: they are found again by "
         "every command that asks for the same. A run that is stopped goes on where it was.",
     )
-    embed.add_argument("dataset", metavar="DATASET", help="yeast")
-    embed.add_argument(
-        "--backbone",
-        required=True,
-        metavar="B",
-        help="identity, tfidf, the name or folder of a text or image model, or timm:NAME",
-    )
-    embed.add_argument(
-        "--cache",
-        type=Path,
-        metavar="DIR",
-        help="folder of the features (default: SCORELOSS_CACHE, or ~/.cache/scoreloss)",
-    )
+    add_dataset(embed)
+    add_backbone(embed)
     embed.add_argument(
         "--dtype",
         default="float32",
@@ -51,10 +39,9 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run it, and say what is there."""
     from scoreloss.backbones import features
-    from scoreloss.data import load
 
     start = time.perf_counter()
-    dataset: Any = load(options.dataset)
+    dataset = dataset_from(options)
     progress = Progress()
     try:
         found = features(
