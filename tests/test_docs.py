@@ -151,6 +151,7 @@ def test_what_a_loss_is_said_to_be_weak_at_is_what_the_bench_measures(tmp_path):
     ("example", "framework"),
     [
         ("label_count", "torch"),
+        pytest.param("sklearn_pipeline", "torch", marks=pytest.mark.slow),
         pytest.param("keras_fit", "keras", marks=pytest.mark.slow),
         pytest.param("jax_optax", "jax", marks=pytest.mark.slow),
     ],

@@ -11,20 +11,26 @@ from torch import nn
 import scoreloss as sl
 from scoreloss.checks import InputError
 from scoreloss.torch import (
+    AUCPR,
     BCE,
     BPMLL,
     LOSSES,
+    MFC,
     DeepF,
     LabelCount,
     LabelPowerset,
     MetricLoss,
     Mix,
+    PrecisionAtRecall,
+    RecallAtK,
+    RecallAtPrecision,
     SigmoidF1,
     StackedLinear,
     start_at_priors,
     warm_up,
 )
 from scoreloss.torch.metric import STEEPEST
+from tests.oracles import assert_close
 from tests.test_losses import batch
 
 FREQUENCIES = [0.02, 0.3, 0.9]
@@ -256,3 +262,100 @@ def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def zeros(*shape):
+    return torch.zeros(shape, requires_grad=True)
+
+
+WRONG_SIZES = [
+    (lambda: MFC(3)(zeros(5, 4), zeros(5, 4)), "offset has 3 numbers: the logits have 4 labels"),
+    (lambda: MFC(1)(zeros(5, 4), zeros(5, 4)), "offset has 1 numbers: the logits have 4 labels"),
+    (
+        lambda: SigmoidF1(learnable="offset", offset=[0.0] * 3)(zeros(5, 4), zeros(5, 4)),
+        "offset has 3 numbers: the logits have 4 labels",
+    ),
+    (
+        lambda: SigmoidF1(learnable="slope", runs=2)(zeros(3, 5, 4), zeros(5, 4)),
+        r"log_slope is of 2 runs: the logits have \(3,\)",
+    ),
+    (lambda: MFC(4, runs=2)(zeros(3, 5, 4), zeros(5, 4)), "offset is of 2 runs"),
+    (lambda: MFC(4, runs=2)(zeros(5, 4), zeros(5, 4)), "offset is of 2 runs"),
+    (lambda: PrecisionAtRecall(4, runs=2)(zeros(3, 5, 4), zeros(5, 4)), "positives is of 2 runs"),
+    (lambda: AUCPR(3)(zeros(5, 4), zeros(5, 4)), "positives has 3 numbers: the logits have 4 labels"),
+    (lambda: SigmoidF1(offset=[0.0] * 3).scores(zeros(5, 4)), "boundary has 3 numbers: the logits have 4"),
+    (lambda: SigmoidF1().scores(np.zeros((5, 4))), "logits must be a torch.Tensor: it is a ndarray"),
+    (lambda: start_at_priors(nn.Linear(3, 4), [0.1] * 4, MFC(3)), "offset has 3 numbers: the logits have 4"),
+    (lambda: start_at_priors(nn.Sequential(), [0.1] * 4), "head is a Sequential: it must be the last layer"),
+    (lambda: LabelPowerset(np.eye(3))(zeros(3, 9), torch.eye(3)), "logits have 9 numbers: there are 3 sets"),
+    (
+        lambda: LabelPowerset(np.eye(3))(zeros(3, 3), torch.eye(3), mask=torch.ones(3, 3)),
+        r"mask has shape \(3, 3\): an example has one set, so it must be \(3, 1\)",
+    ),
+    (lambda: SigmoidF1(learnable=True), "learnable is True: it must be"),
+    (
+        lambda: MetricLoss(surrogate="amplify", learnable="slope"),
+        "the amplify surrogate has nothing to learn",
+    ),
+    (lambda: RecallAtK(k=3), "k is 3: it must hold whole numbers above 0"),
+    (lambda: RecallAtK(k=(True,)), "it must hold whole numbers above 0"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_SIZES, ids=[message for _, message in WRONG_SIZES])
+def test_what_a_loss_was_made_for_is_compared_with_what_it_is_given(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("kind", [PrecisionAtRecall, RecallAtPrecision, AUCPR])
+def test_one_share_of_positives_for_all_runs_counts_the_targets_of_all(kind):
+    targets = (torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(0)) < 0.4).double()
+    loss = kind(4)
+    assert loss(torch.zeros(3, 5, 4).double(), targets).shape == (3,)
+    assert_close(loss.positives.numpy(), targets.sum((0, 1)).numpy())
+    assert_close(loss.examples.numpy(), np.full(4, 15.0))
+
+
+def test_steps_and_shares_survive_a_model_in_half_precision():
+    mixed = Mix(BCE(), SigmoidF1(), weight=warm_up(1000)).bfloat16()
+    for _ in range(600):
+        mixed(torch.zeros(2, 3), torch.ones(2, 3))
+    assert mixed.steps == 600
+    loss = PrecisionAtRecall(3).half()
+    for _ in range(40):
+        value = loss(torch.zeros(2048, 3), torch.ones(2048, 3))
+    assert torch.isfinite(value)
+    assert loss.examples.tolist() == [40 * 2048] * 3
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    assert DeepF(np.array([[1, 1], [0, 1]]).sum(1).max()).most == 2
+    assert RecallAtK(k=np.array([1, 2]))(zeros(2, 3), torch.eye(2, 3)).ndim == 0
+
+
+def test_label_powerset_counts_examples_as_it_is_told():
+    targets = np.array([[0, 0, 1], [1, 0, 0], [1, 1, 0], [1, 0, 0]])
+    loss, y = LabelPowerset(targets), torch.tensor(targets).float()
+    z = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    each = [loss(z[i : i + 1], y[i : i + 1]).item() for i in range(4)]
+    weight = torch.tensor([[1.0], [2.0], [0.0], [3.0]])
+    assert_close(loss(z, y, weight=weight).item(), np.average(each, weights=[1, 2, 0, 3]), 1e-6)
+    mask = torch.tensor([[True], [True], [False], [True]])
+    assert_close(loss(z, y, mask=mask).item(), np.mean([each[i] for i in (0, 1, 3)]), 1e-6)
+
+
+def test_label_powerset_finds_its_sets_whatever_the_autocast():
+    targets = np.tril(np.ones((600, 600), int))
+    loss, z = LabelPowerset(targets), torch.randn(600, 600, generator=torch.Generator().manual_seed(0))
+    y = torch.tensor(targets).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_close(loss(z, y).item(), loss(z.double(), y).item(), 1e-5)
+        assert loss.scores(z).dtype == torch.float32
+
+
+def test_a_head_over_sets_starts_at_the_frequencies():
+    sets = LabelPowerset([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1]])
+    head = nn.Linear(4, 5)
+    start_at_priors(head, [0.3, 0.3, 0.3], sets)
+    assert torch.isfinite(head.weight).all()

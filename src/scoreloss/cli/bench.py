@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     )
     dataset = dataset_from(options)
     losses = PAPER_LOSSES if options.losses is None else _names(options.losses)
-    if losses == ["all"]:
+    if "all" in losses:
         losses = losses_in(settings.framework)
     progress = Progress()
     if dataset.problems:

@@ -6,7 +6,11 @@ against them: (n, 1) weighs examples, (c,) labels, (n, c) entries. A weight of 2
 same (``two_way``, which compares examples, weighs what it sums).
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from scoreloss.losses.bounds import aucpr, hinge_f1, precision_at_recall, recall_at_precision
+from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.losses.entries import asymmetric, bce, focal, hill, poly1
 from scoreloss.losses.metric import double_f1, metric_loss, mfc
 from scoreloss.losses.rankings import (
@@ -19,6 +23,23 @@ from scoreloss.losses.rankings import (
     two_way,
     zlpr,
 )
+from scoreloss.ops import Array
+
+
+def _named(name: str) -> Callable[..., Array]:
+    """The metric loss of a name, over ``ops`` like any other."""
+    return partial(metric_loss, **DEFINITIONS[name].fixed)
+
+
+sigmoid_f1 = _named("sigmoid_f1")
+unbounded_f1 = _named("unbounded_f1")
+smooth_accuracy = _named("smooth_accuracy")
+smooth_precision = _named("smooth_precision")
+smooth_npv = _named("smooth_npv")
+smooth_recall = _named("smooth_recall")
+smooth_specificity = _named("smooth_specificity")
+soft_f1 = _named("soft_f1")
+double_soft_f1 = _named("double_soft_f1")
 
 __all__ = [
     "asymmetric",
@@ -27,6 +48,7 @@ __all__ = [
     "bp_mll",
     "deep_f",
     "double_f1",
+    "double_soft_f1",
     "focal",
     "hill",
     "hinge_f1",
@@ -39,6 +61,14 @@ __all__ = [
     "precision_at_recall",
     "recall_at_k",
     "recall_at_precision",
+    "sigmoid_f1",
+    "smooth_accuracy",
+    "smooth_npv",
+    "smooth_precision",
+    "smooth_recall",
+    "smooth_specificity",
+    "soft_f1",
     "two_way",
+    "unbounded_f1",
     "zlpr",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,12 @@ def vector_of(name: str, value: Any) -> NDArray[Any] | None:
 
 def check_whole(name: str, value: Any) -> None:
     """Refuse what is not a whole number above 0."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if not _is_whole(value):
         raise InputError(f"{name} is {value!r}: it must be a whole number above 0")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) > 0
 
 
 def _knob(name: str, value: Any, low: float = 0, high: float = math.inf) -> None:
@@ -69,7 +73,7 @@ def _share(name: str, value: Any, *, strict: bool = False) -> None:
 
 
 def _cuts(name: str, value: Any) -> None:
-    if not value or not all(isinstance(cut, int) and cut > 0 for cut in value):
+    if not (np.ndim(value) == 1 and len(value) and all(map(_is_whole, value))):
         raise InputError(f"{name} is {value!r}: it must hold whole numbers above 0")
 
 

@@ -52,7 +52,11 @@ class Loss(nn.Module):
 
     def scores(self, logits: Tensor) -> Tensor:
         """sigmoid(logits - boundary): rises with the logit, 1/2 at the boundary. To be compared with thresholds."""
+        if not isinstance(logits, Tensor):
+            raise InputError(f"logits must be a torch.Tensor: it is a {type(logits).__name__}")
         boundary = self.boundary
+        if isinstance(boundary, Tensor):
+            check_size("boundary", boundary, logits.shape[:-2], logits.shape[-1])
         return torch.sigmoid(widen(logits) - (0.0 if boundary is None else across_examples(boundary)))
 
 
@@ -84,11 +88,6 @@ class FunctionLoss(Loss):
     ) -> Tensor:
         """The loss of logits (..., n, c): a scalar, or one a run (see ``losses`` for mask and weight)."""
         self._check(logits, targets, mask, weight)
-        for name in self._vectors:
-            if len(getattr(self, name)) != targets.shape[-1]:
-                raise InputError(
-                    f"{name} has {len(getattr(self, name))} numbers: the logits have {targets.shape[-1]} labels"
-                )
         options = {**self._options(wide(logits.dtype)), **self._of_batch(logits, targets, mask, weight)}
         loss: Tensor = self.definition.function(OPS, logits, targets, mask=mask, weight=weight, **options)
         return loss
@@ -97,6 +96,19 @@ class FunctionLoss(Loss):
         check_types(logits, targets, mask, weight)
         shapes = [None if part is None else part.shape for part in (mask, weight)]
         self.definition.check_arguments(logits.shape, targets.shape, *shapes)
+        self.check_sizes(self._runs(logits), targets.shape[-1])
+
+    def check_sizes(self, runs: Sequence[int], labels: int) -> None:
+        """Refuse logits of other runs or labels than those the loss was made for."""
+        for name in self._sized():
+            check_size(name, getattr(self, name), runs, labels)
+
+    def _runs(self, logits: Tensor) -> Sequence[int]:
+        return logits.shape[: -1 - len(self.outputs(1))]
+
+    def _sized(self) -> list[str]:
+        """The names of what has one number a label, or one a run and label."""
+        return self._vectors
 
     def _of_batch(
         self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
@@ -111,6 +123,14 @@ class FunctionLoss(Loss):
     def extra_repr(self) -> str:
         """The options, for ``repr``."""
         return ", ".join(f"{k}={v!r}" for k, v in self._options().items())
+
+
+def check_size(name: str, own: Tensor, runs: Sequence[int], labels: int) -> None:
+    """Refuse numbers (runs, labels) that are for other runs or labels. One for all labels of a run has size 1."""
+    if own.ndim and own.shape[-1] != labels and (own.ndim, own.shape[-1]) != (2, 1):
+        raise InputError(f"{name} has {own.shape[-1]} numbers: the logits have {labels} labels")
+    if own.ndim > 1 and tuple(own.shape[:-1]) != tuple(runs[1 - own.ndim :]):
+        raise InputError(f"{name} is of {own.shape[0]} runs: the logits have {tuple(runs) or 'none'}")
 
 
 def leading(runs: int | None, *shape: int) -> tuple[int, ...]:

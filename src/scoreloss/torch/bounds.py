@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from scoreloss.checks import InputError
 from scoreloss.losses.bounds import label_priors, label_sums
 from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.losses.shared import prepare_targets
@@ -32,13 +32,16 @@ class _Constrained(FunctionLoss):
         for name in ("positives", "examples"):
             self.register_buffer(name, torch.zeros(leading(runs, labels)))
 
-    def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
-        super()._check(logits, targets, mask, weight)
-        if logits.shape[-1] != self.multiplier.shape[-1]:
-            raise InputError(
-                f"logits have {logits.shape[-1]} labels: this {type(self).__name__} was made for "
-                f"{self.multiplier.shape[-1]}"
-            )
+    def _sized(self) -> list[str]:
+        return [*super()._sized(), "positives"]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Moved and cast like any module, but for the type of the sums: half precision would soon count no more."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name in ("positives", "examples"):
+            sums = getattr(self, name)
+            setattr(self, name, sums.to(wide(sums.dtype)))
+        return self
 
     def _of_batch(
         self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
@@ -48,8 +51,8 @@ class _Constrained(FunctionLoss):
             with torch.no_grad():
                 y, weights = prepare_targets(OPS, logits.to(dtype), targets, mask, weight)
                 positives, examples = label_sums(OPS, y, weights.entries)
-                self.positives += positives
-                self.examples += examples
+                self.positives += positives.sum_to_size(self.positives.shape)
+                self.examples += examples.sum_to_size(self.examples.shape)
         prior = label_priors(OPS, self.positives, self.examples).to(dtype)
         return {"prior": prior, "multiplier": self.multiplier.to(dtype)}
 

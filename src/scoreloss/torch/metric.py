@@ -73,9 +73,7 @@ class MetricLoss(FunctionLoss):
         elif frequencies is not None:
             raise InputError("frequencies are given, but init is 'given': they are for init='prior'")
         knobs = check_metric(score, surrogate, average, empty, smoothing, knobs)
-        learned = (learnable,) if isinstance(learnable, str) else tuple(learnable)
-        for name in learned:
-            one_of("learnable", name, [knob for knob in LEARNABLE if knob in knobs])
+        learned = _learned(learnable, surrogate, knobs)
         super().__init__(
             score=score,
             surrogate=surrogate,
@@ -88,6 +86,9 @@ class MetricLoss(FunctionLoss):
             start = _start(name, knobs[name], runs)
             self.register_parameter("log_slope" if name == "slope" else name, nn.Parameter(start))
         self._learned = learned
+
+    def _sized(self) -> list[str]:
+        return [*super()._sized(), *("log_slope" if name == "slope" else name for name in self._learned)]
 
     @property
     def is_bounded(self) -> bool:
@@ -135,6 +136,19 @@ class MetricLoss(FunctionLoss):
         on_positives: Tensor
         on_positives, on_negatives = self._kind.stand_in(OPS, widen(logits), **knobs)
         return torch.div(on_positives + on_negatives, 2)
+
+
+def _learned(learnable: str | Sequence[str], surrogate: str, knobs: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the knobs that are learned."""
+    may = [knob for knob in LEARNABLE if knob in knobs]
+    if not isinstance(learnable, str | Sequence):
+        raise InputError(f"learnable is {learnable!r}: it must be {' or '.join(may)}, or both in a list")
+    names = (learnable,) if isinstance(learnable, str) else tuple(learnable)
+    for name in names:
+        if not may:
+            raise InputError(f"learnable is {name!r}: the {surrogate} surrogate has nothing to learn")
+        one_of("learnable", name, may)
+    return names
 
 
 def _prior_offset(knobs: Mapping[str, Any], frequencies: ArrayLike | None) -> Tensor:

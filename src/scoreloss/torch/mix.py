@@ -41,7 +41,7 @@ class Mix(Loss):
         super().__init__()
         self.a, self.b = a, b
         self.weight = weight
-        self.register_buffer("steps", torch.zeros(()))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     @property
     def decides(self) -> Loss:

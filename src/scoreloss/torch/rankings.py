@@ -81,7 +81,7 @@ class RecallAtK(FunctionLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(
-            k=tuple(k),
+            k=k if isinstance(k, int) else tuple(k),
             rank_temperature=rank_temperature,
             top_temperature=top_temperature,
             reduction=reduction,
@@ -94,7 +94,10 @@ class RecallAtK(FunctionLoss):
 
 
 class LambdaLoss(FunctionLoss):
-    """NDCG-Loss2++: log losses of a row's pairs, weighed by what their order means to the NDCG. It only ranks."""
+    """NDCG-Loss2++: log losses of a row's pairs, weighed by what their order means to the NDCG. It only ranks.
+
+    Targets are 0 or 1.
+    """
 
     definition = DEFINITIONS["lambda_loss"]
 

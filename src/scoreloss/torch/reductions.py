@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 
 from scoreloss import losses
 from scoreloss.checks import InputError, checked_targets
+from scoreloss.counts import unit_weights
 from scoreloss.losses.definitions import check_shapes
 from scoreloss.losses.options import check_whole
-from scoreloss.losses.shared import reduce_rows
+from scoreloss.losses.shared import prepare_targets, reduce_rows, unmasked
 from scoreloss.torch.base import Floats, Loss, check_types
 from scoreloss.torch.ops import OPS, widen
 
@@ -40,14 +42,7 @@ class LabelCount(nn.Linear):
         """
         logits = self(features)
         check_types(logits, targets, mask, weight)
-        shapes = [None if part is None else part.shape for part in (mask, weight)]
-        check_shapes((*logits.shape[:-1], targets.shape[-1]), targets.shape, *shapes)
-        for name, extra in (("mask", mask), ("weight", weight)):
-            if extra is not None and extra.shape[-1:] != (1,):
-                raise InputError(
-                    f"{name} has shape {tuple(extra.shape)}: an example has one count, so it must be "
-                    f"({targets.shape[-2]}, 1)"
-                )
+        _check_examples((*logits.shape[:-1], targets.shape[-1]), targets, mask, weight, "count")
         loss: Tensor = losses.label_count(OPS, logits, targets, mask=mask, weight=weight)
         return loss
 
@@ -86,23 +81,46 @@ class LabelPowerset(Loss):
         sets: Floats = self.sets.double().numpy()
         return np.asarray(label_logits @ sets.T)
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The mean over rows of logits (..., n, sets) against targets (n, c) or (..., n, c)."""
-        check_types(logits, targets, None, None)
-        check_shapes((*logits.shape[:-1], self.sets.shape[1]), targets.shape)
-        z = widen(logits)
-        targets = targets.to(self.sets.dtype)
-        wrong = targets.sum(-1, keepdim=True) + self.sets.sum(-1) - 2 * targets @ self.sets.mT
+    def forward(
+        self, logits: Tensor, targets: Tensor, mask: Tensor | None = None, weight: Tensor | None = None
+    ) -> Tensor:
+        """The mean over rows of logits (..., n, sets) against targets (n, c) or (..., n, c).
+
+        ``mask`` and ``weight`` are those of examples, (n, 1).
+        """
+        check_types(logits, targets, mask, weight)
+        if logits.shape[-1] != len(self.sets):
+            raise InputError(f"logits have {logits.shape[-1]} numbers: there are {len(self.sets)} sets")
+        _check_examples((*logits.shape[:-1], self.sets.shape[1]), targets, mask, weight, "set")
+        z = unmasked(OPS, widen(logits), mask)
+        y, weights = prepare_targets(OPS, z, targets, mask, weight)
+        with torch.autocast(z.device.type, enabled=False):
+            sets = self.sets.to(z.dtype)
+            wrong = y.sum(-1, keepdim=True) + sets.sum(-1) - 2 * y @ sets.mT
         known, which = (wrong == 0).max(-1)
         chosen = z.log_softmax(-1).gather(-1, which.expand(z.shape[:-1]).unsqueeze(-1)).squeeze(-1)
-        mean: Tensor = reduce_rows(OPS, -chosen, known, None, "mean")
+        mean: Tensor = reduce_rows(OPS, -chosen, known, unit_weights(OPS, weights, "samples"), "mean")
         return mean
 
     def scores(self, logits: Tensor) -> Tensor:
         """The chance of each label."""
         z = widen(logits)
-        return z.softmax(-1) @ self.sets.to(z.dtype)
+        with torch.autocast(z.device.type, enabled=False):
+            return z.softmax(-1) @ self.sets.to(z.dtype)
 
     def predict(self, logits: Tensor) -> Tensor:
         """The likeliest set of each row, as booleans."""
         return self.sets[logits.argmax(-1)] > 0
+
+
+def _check_examples(
+    shape: Sequence[int], targets: Tensor, mask: Tensor | None, weight: Tensor | None, what: str
+) -> None:
+    """Refuse shapes that do not fit, and mask and weight that are not those of examples: an example has one ``what``."""
+    shapes = [None if part is None else part.shape for part in (mask, weight)]
+    check_shapes(shape, targets.shape, *shapes)
+    for name, extra in (("mask", mask), ("weight", weight)):
+        if extra is not None and extra.shape[-1:] != (1,):
+            raise InputError(
+                f"{name} has shape {tuple(extra.shape)}: an example has one {what}, so it must be ({targets.shape[-2]}, 1)"
+            )

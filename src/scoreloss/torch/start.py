@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from scoreloss.checks import InputError
 from scoreloss.start import checked_frequencies, start_of_scores, start_of_surrogate, weight_bounds
-from scoreloss.torch.base import Floats, Loss
+from scoreloss.torch.base import Floats, FunctionLoss, Loss
 from scoreloss.torch.metric import MetricLoss
 from scoreloss.torch.mix import Mix
 
@@ -59,6 +59,10 @@ def start_at_priors(
     """
     if not (loss is None or isinstance(loss, Loss)):
         raise InputError(f"loss is {loss!r}: it must be a loss of scoreloss.torch, or None")
+    if getattr(getattr(head, "weight", None), "ndim", 0) < 2:
+        raise InputError(
+            f"head is a {type(head).__name__}: it must be the last layer, an nn.Linear or a stack of them"
+        )
     wanted = np.asarray(frequencies, np.float64)
     *runs, outputs, features = head.weight.shape
     labels = _labels_of(outputs, wanted, loss)
@@ -68,6 +72,8 @@ def start_at_priors(
             f"so it takes ({labels},) or {(*runs, labels)}"
         )
     checked_frequencies(wanted)
+    if isinstance(loss, FunctionLoss):
+        loss.check_sizes(runs, labels)
     loss = copy.deepcopy(loss).cpu() if loss is not None else None
     z, steepness = _start_of(wanted, loss)
     bias = z if loss is None else loss.logits_of(z).reshape(*z.shape[:-1], outputs)
@@ -78,7 +84,9 @@ def start_at_priors(
             "head has no bias: start_at_priors needs one, or a loss with init='prior' and these frequencies"
         )
     bound = weight_bounds(steepness, features)
-    bounds = np.broadcast_to(np.repeat(bound, outputs // labels, axis=-1), (*runs, outputs))
+    # logits of no label in particular, such as those of sets, start as gently as the steepest
+    bound = bound.min(-1, keepdims=True) if outputs % labels else np.repeat(bound, outputs // labels, axis=-1)
+    bounds = np.broadcast_to(bound, (*runs, outputs))
     stack = head.weight.view(-1, outputs, features)
     seeds = list(seed) if isinstance(seed, Sequence | np.ndarray) else [seed] * len(stack)
     if len(seeds) != len(stack):
