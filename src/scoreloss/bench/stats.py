@@ -104,10 +104,11 @@ class Resamples:
         self.seeds = tuple(targets)
         examples = np.unique(np.concatenate([tests[s] for s in self.seeds]))
         n, several = len(examples), len(self.seeds)
-        drawn = rng.integers(n, size=(resamples, n)) + n * np.arange(resamples)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=resamples * n).reshape(resamples, n)
+        times = np.empty((resamples, n), np.float32)
+        for line in times:
+            line[:] = np.bincount(rng.integers(n, size=n), minlength=n)
         self.weights = {
-            s: np.ascontiguousarray(times[:, np.searchsorted(examples, tests[s])], np.float32)
+            s: times if np.array_equal(tests[s], examples) else times[:, np.searchsorted(examples, tests[s])]
             for s in self.seeds
         }
         self.seed_weights = rng.multinomial(max(several - 1, 1), [1 / several] * several, size=resamples)
@@ -134,20 +135,26 @@ class Resamples:
     def _of_seed(self, seed: int, predicted: Sequence[str], names: Sequence[str]) -> list[dict[str, Floats]]:
         """Counts of a label under the weights of a resample are one matrix product; it is exact in float32."""
         targets, weights = self.targets[seed], self.weights[seed]
-        labels = targets.shape[1]
         true = np.asarray(weights @ targets.astype(np.float32), np.float64)
         total = weights.sum(axis=1, dtype=np.float64)[:, None]
-        found = []
-        at_once = max(COLUMNS_AT_ONCE // (2 * labels), 1)
+        found: list[dict[str, Floats]] = []
+        at_once = max(COLUMNS_AT_ONCE // (2 * targets.shape[1]), 1)
         for start in range(0, len(predicted), at_once):
             some = [unpack(text, targets.shape) for text in predicted[start : start + at_once]]
             columns = np.concatenate([part for p in some for part in (targets & p, p)], axis=1)
             counts = np.split(weights @ columns.astype(np.float32), 2 * len(some), axis=1)
-            for k, p in enumerate(some):
-                tp, said = (np.asarray(c, np.float64) for c in counts[2 * k : 2 * k + 2])
-                by_label = from_sums(tp, said, true, total)
-                by_row = hard_counts(targets, p, None, None, axis=1)
-                found.append({name: _metric(name, by_label, by_row, weights, total[:, 0]) for name in names})
+            for tp, said in zip(counts[::2], counts[1::2], strict=True):
+                by_label = from_sums(tp.astype(np.float64), said.astype(np.float64), true, total)
+                found.append({name: _of_labels(name, by_label) for name in names if not _by_row(name)})
+        for name in filter(_by_row, names):
+            score = AVERAGED[name.partition("_")[2]]
+            of_rows = [
+                score(*hard_counts(targets, unpack(text, targets.shape), None, None, axis=1), DIV)
+                for text in predicted
+            ]
+            means = weights.astype(np.float64) @ np.stack(of_rows, axis=1) / total
+            for values, metrics in zip(means.T, found, strict=True):
+                metrics[name] = values
         return found
 
     def gap(self, best: Floats, other: Floats) -> tuple[float, float]:
@@ -163,16 +170,16 @@ class Resamples:
         return float(low), float(high)
 
 
-def _metric(
-    name: str, by_label: Counts, by_row: Counts, weights: NDArray[np.float32], total: Floats
-) -> Floats:
-    """A metric of counts (resamples, labels), or of those of each row under the weights."""
+def _by_row(name: str) -> bool:
+    return name.startswith("samples_")
+
+
+def _of_labels(name: str, by_label: Counts) -> Floats:
+    """A metric of the counts (resamples, labels) of each label."""
     average, _, score_name = name.partition("_")
     score = AVERAGED[score_name]
     if average == "micro":
         return np.asarray(score(*Counts(*(count.sum(axis=1) for count in by_label)), DIV))
-    if average == "samples":
-        return np.asarray(weights @ score(*by_row, DIV) / total)
     of_labels = score(*by_label, DIV)
     if average == "macro":
         return np.asarray(of_labels.mean(axis=1))
