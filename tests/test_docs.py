@@ -59,7 +59,7 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["learned_sigmoid", "loss_step", "rankings", "stacked"])
+@pytest.mark.parametrize("name", ["learned_sigmoid", "loss_step", "noise", "rankings", "stacked"])
 def test_benchmarks_run(name):
     done = subprocess.run(
         [sys.executable, f"benchmarks/{name}.py", "--smoke"], cwd=ROOT, capture_output=True, text=True
