@@ -16,6 +16,7 @@ from scoreloss.bench.packed import unpack
 from scoreloss.bench.plan import Cell, Settings
 from scoreloss.bench.report import figures, names
 from scoreloss.bench.report.published import published
+from scoreloss.bench.report.text import headline_across
 from scoreloss.bench.stats import Gap, Row
 from scoreloss.bench.store import REPORTS, Store
 from scoreloss.cli import main
@@ -300,3 +301,18 @@ def test_ranks_are_shown_where_there_are_several_datasets_and_three_losses():
     assert "Ranks across datasets" not in report.html(several[:1])
     two = [made_up(f"data {k}", losses=("bce", "focal"), seed=k) for k in range(2)]
     assert "Ranks across datasets" not in report.html(two)
+
+
+def test_the_sentence_on_several_datasets_counts_where_the_best_is_reached():
+    def of(*rows):
+        return dataclasses.replace(made_up(losses=("bce",), seeds=1), rows=list(rows))
+
+    top, own = row("b", "global", 0.7), row("a", "fixed_0.5", 0.6)
+    near = dataclasses.replace(own, gaps={"weighted_f1": Gap(0.1, -0.01, 0.2)})
+    assert (
+        "a is best or within noise of the best of all losses and rules on 2 of 3 datasets"
+        in headline_across([of(top, own), of(top, near), of(row("a", "fixed_0.5", 0.9), top)])
+    )
+    assert "no loss is within noise of the best on any of 2" in headline_across([of(top, own)] * 2)
+    also = dataclasses.replace(near, name="c")
+    assert "a and c are each best" in headline_across([of(top, near, also)] * 2)

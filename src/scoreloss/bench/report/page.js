@@ -3,7 +3,7 @@
 
 const COLOURS = ["#0b75d8", "#e0672b", "#2a9d5c", "#b145b8", "#c99700", "#16a3b5", "#d43d6b", "#7a6ff0", "#8a6d3b", "#6b7a8c"];
 const NOTHING_TUNED = "fixed_0.5";
-const SHARES = [0.01, 0.1, 0.3, 1, 3, 10, 30, 100];
+const SHARES = [0.01, 0.1, 1, 10].flatMap((power) => [power, 2 * power, 5 * power]).concat(100);
 const MANY = 8; // More lines than this in colour cannot be told apart.
 const root = document.documentElement;
 const dark = matchMedia("(prefers-color-scheme: dark)");

@@ -31,7 +31,7 @@ from scoreloss.bench.report.names import (
     table,
 )
 from scoreloss.bench.report.published import Published, published
-from scoreloss.bench.report.text import headline
+from scoreloss.bench.report.text import headline, headline_across
 from scoreloss.bench.results import Results
 from scoreloss.bench.stats import Row
 
@@ -42,7 +42,8 @@ def html(results: Sequence[Results]) -> str:
     """The whole report as one page: a section for each dataset, and ranks across them where there are several."""
     names = [found.data.name for found in results]
     title = escape(f"scoreloss bench: {', '.join(names)}")
-    sections = "".join(_section(place, found) for place, found in enumerate(results))
+    title_tag = "h1" if len(results) == 1 else "h2"
+    sections = "".join(_section(place, found, title_tag) for place, found in enumerate(results))
     data = {
         "metrics": COLUMNS,
         "rules": {rule: RULE_NAMES[rule] for rule in rules()},
@@ -57,7 +58,7 @@ def html(results: Sequence[Results]) -> str:
 <title>{title}</title>
 <style>{_asset("page.css")}</style>
 <main>
-{_datasets(names)}{_across(results)}{sections}
+{_across(results)}{_datasets(names)}{sections}
 <footer>scoreloss {importlib.metadata.version("scoreloss")}. This page fetches nothing: it can be kept, mailed and read offline.</footer>
 </main>
 <script type="text/plain" id="data">{_deflated(json.dumps(data, separators=(",", ":")).encode())}</script>
@@ -67,7 +68,7 @@ def html(results: Sequence[Results]) -> str:
 """
 
 
-def _section(place: int, results: Results) -> str:
+def _section(place: int, results: Results, title_tag: str) -> str:
     data, rows = results.data, results.rows
     paper = published(data.name)
     n, c = data.targets.shape
@@ -85,7 +86,7 @@ def _section(place: int, results: Results) -> str:
     said = [*notes(results), *([paper.note] if paper else [])]
     return f"""<section class="dataset" data-place="{place}">
 <header><p class="kicker">scoreloss bench {escape(data.name)}</p>
-<h1>{escape(headline(rows))}</h1>
+<{title_tag}>{escape(headline(rows))}</{title_tag}>
 <ul class="facts">{strip}</ul></header>
 <div class="card board"><h2>Leaderboard</h2>
 <p class="small">Test part, in percent: mean ± standard deviation over {runs} seed{"s" if runs > 1 else ""}. A click on a column sorts.
@@ -191,13 +192,19 @@ def _datasets(names: Sequence[str]) -> str:
 
 
 def _across(results: Sequence[Results]) -> str:
+    if len(results) == 1:
+        return ""
     tables = across_datasets(results)
     diagrams = "".join(
         f"<details{' open' if rule == next(iter(tables)) else ''}><summary>{escape(RULE_TITLES[rule])}</summary>"
         f"{rank_diagram(rule, losses, scores)}</details>"
         for rule, (losses, scores) in tables.items()
     )
-    return f'<div class="card"><h2>Ranks across datasets</h2>{diagrams}</div>' if diagrams else ""
+    ranks = f'<div class="card"><h2>Ranks across datasets</h2>{diagrams}</div>' if diagrams else ""
+    return (
+        f'<header><p class="kicker">scoreloss bench, {len(results)} datasets</p>'
+        f"<h1>{escape(headline_across(results))}</h1></header>{ranks}"
+    )
 
 
 def _asset(name: str) -> str:

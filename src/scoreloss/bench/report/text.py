@@ -17,6 +17,7 @@ from scoreloss.bench.report.names import (
     of_rule,
     only_ranking,
 )
+from scoreloss.bench.results import Results
 from scoreloss.bench.stats import Row
 
 LEGEND = "* the best of a rule; ~ within noise of the best of all rules. Rows in brackets are floors."
@@ -64,3 +65,25 @@ def headline(rows: Sequence[Row]) -> str:
     if own.within_noise(MAIN):
         return f"{reached}, within noise of the best of all: {best_tuned}."
     return f"{reached}; the best with another rule is {best_tuned}."
+
+
+def headline_across(results: Sequence[Results]) -> str:
+    """What the tables of several datasets say in one sentence."""
+    reached: dict[str, int] = {}
+    for found in results:
+        top = best(found.rows)
+        for row in found.rows:
+            if row.rule == OWN and not row.is_floor:
+                reached.setdefault(row.name, 0)
+                reached[row.name] += row is top or row.within_noise(MAIN)
+    most = max(reached.values(), default=0)
+    if not most:
+        return (
+            f"With no threshold tuned, no loss is within noise of the best on any of {len(results)} datasets."
+        )
+    first = [name for name, times in reached.items() if times == most]
+    names = f"{', '.join(first[:-1])} and {first[-1]} are each" if len(first) > 1 else f"{first[0]} is"
+    return (
+        f"With no threshold tuned, {names} best or within noise of the best of all losses and rules on {most} of "
+        f"{len(results)} datasets."
+    )
