@@ -130,9 +130,9 @@ def read(store: Store, say: Callable[[str], None] = lambda line: None) -> Result
         data = Labelled.recorded(record["data"])
         planned = [Cell.described(cell) for cell in record["cells"]]
         splits = splits_of(store.read_splits(data.content_hash))
-    except InputError:
-        raise
     except (KeyError, TypeError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
         raise InputError(
             f"{store.folder}: its records cannot be read ({problem!r}): scoreloss bench writes them"
         ) from problem

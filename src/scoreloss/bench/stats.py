@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,12 +54,12 @@ class Row:
     gaps: Mapping[str, Gap] = field(default_factory=dict)
     """For each metric that was resampled, how far it is behind the best row."""
 
-    @property
+    @cached_property
     def mean(self) -> dict[str, float]:
         """Over seeds."""
         return {metric: float(values.mean()) for metric, values in self.values.items()}
 
-    @property
+    @cached_property
     def std(self) -> dict[str, float]:
         """The sample standard deviation over seeds, 0 for one seed."""
         return {m: float(v.std(ddof=1)) if len(v) > 1 else 0.0 for m, v in self.values.items()}

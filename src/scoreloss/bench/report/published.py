@@ -75,5 +75,5 @@ def published(dataset: str) -> Published | None:
         {LOSSES.get(loss, loss): value for loss, value in minutes.items()},
         f"The paper's numbers are those of its {name}: {about['examples']:,} examples, "
         f"{about.get('kept_classes', about['classes'])} labels, {backbones[0]} trained as a whole, thresholds on sigmoid(z). "
-        "Another model on other examples: they stand beside the measured ones, and are not compared with them.",
+        "Trained otherwise, and in part on other examples: they stand beside the measured ones, and no test compares them.",
     )
