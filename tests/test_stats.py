@@ -84,6 +84,25 @@ def test_the_spread_of_the_mean_over_seeds_is_not_too_small():
     assert means.var() == pytest.approx(values.var(ddof=1) / 4, rel=0.03)
 
 
+def test_few_seeds_know_their_own_spread_badly():
+    """Where seeds are all the noise, equals are told apart more often than the 5 % of the level; less with more seeds."""
+    rng = np.random.default_rng(0)
+    told_apart = {}
+    for several in (5, 10):
+        seeds = range(several)
+        y = np.ones((2, 1), bool)
+        resamples = Resamples(dict.fromkeys(seeds, y), dict.fromkeys(seeds, np.arange(2)))
+        hits = 0
+        for _ in range(1000):
+            behind = rng.normal(size=several)
+            behind *= np.sign(behind.mean())
+            low, _ = resamples.gap(np.tile(behind, (1000, 1)), np.zeros((1000, several)))
+            hits += low > 0
+        told_apart[several] = hits / 1000
+    print(told_apart)
+    assert told_apart[10] < 0.11 < told_apart[5] < 0.19
+
+
 def rows_of(predicted, targets):
     """Rows with their weighted F1, as a benchmark would judge them."""
     return [
