@@ -624,8 +624,8 @@ def test_the_bench_takes_any_matrix_and_says_what_texts_need(tmp_path, capsys):
     ] * 2
     assert splits["0"]["test"] != splits["1"]["test"]
     page = (tmp_path / "o/report.html").read_text()
-    assert "160 for training and validation, 40 for the test" in page
-    assert "A seed draws the test part (a fifth, stratified), the validation part" in page
+    assert "128 for training, 32 for validation, 40 for the test" in page
+    assert "A seed draws the test part (stratified), the validation part" in page
     status, out, err = run(capsys, "bench", "movies", "--out", tmp_path / "m", *quick)
     assert (status, out) == (2, "")
     assert err.startswith(

@@ -78,7 +78,17 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["decisions", "embedding", "learned_sigmoid", "loss_step", "rankings", "stacked", "thresholding"]
+    "name",
+    [
+        "decisions",
+        "embedding",
+        "learned_sigmoid",
+        "loss_step",
+        "noise",
+        "rankings",
+        "stacked",
+        "thresholding",
+    ],
 )
 def test_benchmarks_run(name):
     done = subprocess.run(

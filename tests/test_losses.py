@@ -13,10 +13,10 @@ from scoreloss import losses
 from scoreloss.checks import InputError
 from scoreloss.ops import NUMPY
 from scoreloss.torch import (
-    OPS,
     AUCPR,
     LOSSES,
     MFC,
+    OPS,
     Asymmetric,
     DeepF,
     Focal,

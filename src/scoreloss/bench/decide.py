@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreloss.bench.packed import pack
 from scoreloss.bench.plan import Split
 from scoreloss.calibrate import calibrate
 from scoreloss.checks import Booleans, Floats
+from scoreloss.counts import Counts, from_sums
 from scoreloss.hard import DIV, hard_counts
 from scoreloss.metrics import decision_metrics, label_frequencies, ranking_metrics
 from scoreloss.ops import logits_from
@@ -45,6 +47,11 @@ RULES = {**RULES_ON_SCORES, **RULES_ON_CHANCES}
 
 BOUNDARY_RULES = ("fixed_0.5", "fixed_0.05")
 """They say nothing of a loss that only ranks."""
+
+GRID = np.concatenate([[0.001, 0.002, 0.005], np.arange(1, 100) / 100, [0.995, 0.998, 0.999]])
+"""The thresholds at which the curves of a cell are kept."""
+
+CURVES = ("micro", "macro", "weighted")
 
 FLOORS = ("all positive", "none positive", "label priors")
 
@@ -116,6 +123,27 @@ def _learned(rule: Rule) -> dict[str, Any]:
     return {name: np.asarray(value).tolist() for name, value in vars(rule).items() if name.endswith("_")}
 
 
+def threshold_curves(targets: Booleans, scores: Floats) -> dict[str, list[float]]:
+    """Average -> F1 at each threshold of ``GRID``, the same for all labels: what a report draws."""
+    labels = targets.shape[1]
+    cell = np.searchsorted(GRID, scores, side="right") * labels + np.arange(labels)
+    size = (len(GRID) + 1) * labels
+
+    def at_or_above(entries: NDArray[np.intp]) -> Floats:
+        counts = np.bincount(entries, minlength=size).reshape(-1, labels)
+        return np.asarray(counts[:0:-1].cumsum(axis=0)[::-1], np.float64)
+
+    true = targets.sum(axis=0)
+    counts = from_sums(at_or_above(cell[targets]), at_or_above(cell.ravel()), true, len(targets))
+    of_labels = f1(*counts, DIV)
+    curves = {
+        "micro": f1(*Counts(*(count.sum(axis=1) for count in counts)), DIV),
+        "macro": of_labels.mean(axis=1),
+        "weighted": DIV(of_labels @ true, true.sum()),
+    }
+    return {average: curves[average].round(5).tolist() for average in CURVES}
+
+
 def floors(targets: Booleans, split: Split) -> dict[str, dict[str, Any]]:
     """What needs no features: floor -> rule -> result. The first two know no threshold."""
     frequencies = label_frequencies(targets[split.train])
@@ -142,4 +170,5 @@ def _metrics(targets: Booleans, predicted: Booleans, scores: Floats) -> dict[str
     return {
         "test": {**decided, **ranking_metrics(targets, scores)},
         "per_label_f1": per_label["f1"].tolist(),
+        "predicted": pack(predicted),
     }

@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from scoreloss.data import Dataset
 from scoreloss.split import stratified_split
 from scoreloss.torch import LOSSES
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Rises when the same cell would give other numbers; results of an older protocol are trained again."""
 
 PAPER_LOSSES = ("bce", "focal", "asymmetric", "unbounded_f1", "sigmoid_f1")
@@ -74,6 +74,12 @@ class Cell:
     def describe(self) -> dict[str, Any]:
         """All that decides the result, as JSON can hold it."""
         return {**asdict(self), "protocol": PROTOCOL}
+
+    @classmethod
+    def described(cls, record: Mapping[str, Any]) -> Self:
+        """The cell of a description."""
+        parts = {name: value for name, value in record.items() if name != "protocol"}
+        return cls(**{**parts, "settings": Settings(**parts["settings"])})
 
     @property
     def name(self) -> str:
@@ -165,4 +171,12 @@ def split_record(dataset: Dataset, splits: Mapping[int, Split]) -> dict[str, Any
             str(seed): {part: getattr(split, part).tolist() for part in ("train", "validation", "test")}
             for seed, split in splits.items()
         },
+    }
+
+
+def splits_of(record: Mapping[str, Any]) -> dict[int, Split]:
+    """The splits of a record."""
+    return {
+        int(seed): Split(**{part: np.array(rows, np.intp) for part, rows in parts.items()})
+        for seed, parts in record["seeds"].items()
     }

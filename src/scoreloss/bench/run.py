@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from scoreloss.backbones import features
 from scoreloss.bench import decide, report
 from scoreloss.bench.plan import Cell, Settings, Split, cells, packs, split_for, split_record
-from scoreloss.bench.stats import Row, summarise
+from scoreloss.bench.results import Labelled, Results, sum_up
 from scoreloss.bench.store import Damaged, Store
 from scoreloss.bench.train import Layers, Pack, Run
 from scoreloss.checks import Floats, InputError
 from scoreloss.data import Dataset
-from scoreloss.files import write_whole
 from scoreloss.say import Say, silent
 from scoreloss.torch import LOSSES, Loss
 
@@ -34,7 +33,7 @@ CHECKPOINTS = 25
 class Outcome:
     """What a benchmark found, and where it put it."""
 
-    rows: list[Row]
+    results: Results
     report: Path
     trained: int
     kept: int
@@ -66,6 +65,8 @@ def bench(
     store.open()
     store.check_free(planned)
     store.write_splits(split_record(dataset, splits))
+    data = Labelled.of(dataset)
+    store.write_bench({"data": data.record(), "cells": [cell.describe() for cell in planned]})
     results, missing = ({}, planned) if force else _kept(store, planned, say)
     kept = len(results)
     outputs = {}
@@ -81,10 +82,8 @@ def bench(
         say(f"{cell.loss} with seed {cell.seed} diverged and is left out: a lower learning rate may help")
     if len(diverged) == len(planned):
         raise InputError("all runs diverged: a lower learning rate may help")
-    rows = summary(dataset, planned, results, splits)
-    path = folder / "report.html"
-    write_whole(path, report.html(dataset, rows, planned, results))
-    return Outcome(rows, path, len(missing), kept)
+    summed = sum_up(data, planned, {cell: results[cell] for cell in planned}, splits)
+    return Outcome(summed, report.write(folder, [summed]), len(missing), kept)
 
 
 def train_pack(
@@ -218,6 +217,10 @@ class _Search:
                     if rule == decide.EPOCH_OF_CHANCES:
                         on_chances = decide.judge_on_chances(held_out, unseen, self.halves[s])
                         found.update({name: {**epoch, **judged} for name, judged in on_chances.items()})
+                    if "threshold_curves" not in result:
+                        result["threshold_curves"] = decide.threshold_curves(
+                            y[split.validation], validation[r][s]
+                        )
         for s, row in enumerate(results):
             for r, result in enumerate(row):
                 result["diverged"] = not result
@@ -232,26 +235,6 @@ class _Search:
         rows = torch.as_tensor(np.stack([getattr(split, part) for split in self.splits]))
         logits = self.program.logits(rows, layers).double()
         return [[seed.numpy() for seed in loss.scores(z)] for loss, z in zip(losses, logits, strict=True)]
-
-
-def summary(
-    dataset: Dataset,
-    planned: Sequence[Cell],
-    results: Mapping[Cell, Mapping[str, Any]],
-    splits: Mapping[int, Split],
-) -> list[Row]:
-    """The table: every loss and every floor under every rule, in the order of the rules."""
-    floors = [decide.floors(dataset.targets, split) for split in splits.values()]
-    rows = []
-    for rule in decide.RULES:
-        for loss in dict.fromkeys(cell.loss for cell in planned):
-            of_loss = [results[cell] for cell in planned if cell.loss == loss]
-            finished = [r["rules"] for r in of_loss if not r["diverged"] and rule in r["rules"]]
-            if finished:
-                rows.append(summarise(loss, rule, finished))
-        for name in decide.FLOORS:
-            rows.append(summarise(name, rule, [floor[name] for floor in floors], is_floor=True))
-    return rows
 
 
 def _kept(store: Store, planned: Sequence[Cell], say: Say) -> tuple[dict[Cell, dict[str, Any]], list[Cell]]:

@@ -19,6 +19,10 @@ class Damaged(Exception):
     """A file that is there but cannot be trusted; the text says why."""
 
 
+REPORTS = ("report.html", "report.md", "table.tex", "cells.parquet")
+RECORDS = ("bench.json", "splits.json")
+
+
 class Store:
     """The folder of a benchmark."""
 
@@ -38,7 +42,7 @@ class Store:
 
     def check_free(self, planned: Sequence[Cell]) -> None:
         """Refuse folders in the places of files, before anything is trained."""
-        for path in (self.folder / "report.html", self.folder / "splits.json", *map(self.path, planned)):
+        for path in (*(self.folder / name for name in (*REPORTS, *RECORDS)), *map(self.path, planned)):
             if path.is_dir():
                 raise InputError(f"{path} is a folder where a file belongs: move it away")
 
@@ -72,6 +76,33 @@ class Store:
         except (ValueError, OSError, RecursionError, KeyError, TypeError):
             pass  # none yet, or none that can be trusted: they follow from the seeds
         write_whole(path, json.dumps(record) + "\n")
+
+    def read_splits(self, data_hash: str) -> dict[str, Any]:
+        """The splits of these data."""
+        record = self._read_record("splits.json")
+        if record.get("data_hash") != data_hash:
+            raise InputError(f"{self.folder / 'splits.json'} is of other data: scoreloss bench writes it")
+        return record
+
+    def write_bench(self, record: dict[str, Any]) -> None:
+        """Keep what a report has to know beside the cells and splits: the data, and which cells were planned."""
+        write_whole(self.folder / "bench.json", json.dumps(record) + "\n")
+
+    def read_bench(self) -> dict[str, Any]:
+        """The record of the last benchmark."""
+        return self._read_record("bench.json")
+
+    def _read_record(self, name: str) -> dict[str, Any]:
+        path = self.folder / name
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"{self.folder} is no folder of a benchmark: there is no {name}") from None
+        except (ValueError, RecursionError) as problem:
+            raise InputError(f"{path} is damaged ({problem}): scoreloss bench writes it") from None
+        if not isinstance(record, dict):
+            raise InputError(f"{path} is damaged (no record): scoreloss bench writes it")
+        return record
 
     def write(self, cell: Cell, result: dict[str, Any]) -> None:
         """Keep the result of a cell."""

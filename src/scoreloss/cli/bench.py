@@ -16,7 +16,7 @@ def add(commands: Commands) -> None:
         "bench",
         help="compare losses and threshold rules on a dataset",
         description="Compare losses and threshold rules on a dataset: every loss with every seed, trained together, "
-        "judged under every rule. Writes one JSON file a cell and report.html; what is there is not trained again.",
+        "judged under every rule. Writes one JSON file a cell, and a report; what is there is not trained again.",
     )
     add_dataset(bench)
     add_backbone(bench, default="identity")
@@ -96,10 +96,10 @@ def run(options: argparse.Namespace) -> int:
         say=progress.say,
     )
     progress.end()
-    print(report.text(outcome.rows))
+    print(report.text(outcome.results.rows))
     for note in dataset.notes:
         print(note)
-    print(f"\n{report.headline(outcome.rows)}")
+    print(f"\n{report.headline(outcome.results.rows)}")
     print(
         f"{outcome.trained} runs trained, {outcome.kept} kept, "
         f"{time.perf_counter() - start:.0f} s. Report: {outcome.report}"
