@@ -9,13 +9,13 @@ demo: .venv/bench  ## Compare the paper's losses on yeast; writes runs/yeast/rep
 	$(BIN)/scoreloss bench yeast
 
 test: .venv/dev  ## Run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 check: .venv/dev  ## What to run before every commit: lint, format, types, fast tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -q -m "not slow" --hypothesis-profile=fast
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow" --hypothesis-profile=fast
 
 docs: .venv/docs  ## Build the documentation into site/
 	$(BIN)/mkdocs build --quiet --strict

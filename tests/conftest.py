@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # torch reads it: tests run side by side, a core each
+
 settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=60)
 settings.register_profile("fast", settings.get_profile("thorough"), max_examples=8)
 settings.load_profile("thorough")

@@ -32,10 +32,12 @@ def result_of(rng, cell, targets, split, place):
         rule: {"epoch": 1, "validation_weighted_f1": 0.5, **decide.judge(rule, validation, test)}
         for rule in decide.rules_for(LOSSES[cell.loss].for_targets(targets))
     }
+    on_chances = decide.judge_on_chances(validation, test, decide.halves(validation[0], cell.seed))
+    of_rule |= {rule: {"epoch": 1, **judged} for rule, judged in on_chances.items()}
     return {
         "rules": of_rule,
         "threshold_curves": decide.threshold_curves(*validation),
         "diverged": False,
         "seconds": 1.5,
-        "curve": {"epoch": [1, 2, 3], **{rule: [0.2, None, 0.5] for rule in decide.RULES}},
+        "curve": {"epoch": [1, 2, 3], **{rule: [0.2, None, 0.5] for rule in decide.RULES_ON_SCORES}},
     }
