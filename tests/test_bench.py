@@ -78,6 +78,7 @@ def test_test_labels_decide_nothing(yeast):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_trained_again(tmp_path, capsys):
     status, out, _ = bench(capsys, tmp_path)
     assert status == 0
@@ -155,6 +156,7 @@ def test_a_run_that_diverges_is_left_out_and_said(tmp_path, capsys):
     assert err.splitlines()[-1] == "scoreloss: all runs diverged: a lower learning rate may help"
 
 
+@pytest.mark.slow
 def test_output_that_cannot_show_a_sign_or_is_cut_short_is_no_traceback(tmp_path):
     bench_done = run_command(tmp_path, *QUICK)
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

@@ -160,7 +160,7 @@ def test_what_a_loss_is_said_to_be_weak_at_is_what_the_bench_measures(tmp_path):
 @pytest.mark.parametrize(
     ("example", "framework"),
     [
-        ("label_count", "torch"),
+        pytest.param("label_count", "torch", marks=pytest.mark.slow),
         pytest.param("sklearn_pipeline", "torch", marks=pytest.mark.slow),
         pytest.param("keras_fit", "keras", marks=pytest.mark.slow),
         pytest.param("jax_optax", "jax", marks=pytest.mark.slow),

@@ -61,6 +61,7 @@ def test_the_bench_says_what_trained_its_heads(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_torch_and_jax_load_no_other_framework():
     needs("jax")
     assert loaded_by("import scoreloss.jax") == ["jax"]

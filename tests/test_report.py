@@ -293,6 +293,7 @@ def test_slopes_and_offsets_are_drawn_where_the_cells_hold_a_grid_of_them():
     assert np.shape(drawn["values"]) == (3, 2)
 
 
+@pytest.mark.slow
 def test_ranks_are_shown_where_there_are_several_datasets_and_three_losses():
     several = [made_up(f"data {k}", seed=k) for k in range(4)]
     page = report.html(several)

@@ -375,12 +375,12 @@ def test_losses_that_are_made_already(data, loss):
         assert all(torch.equal(value, before[name]) for name, value in loss.state_dict().items())
 
 
-def test_sets_of_labels_have_scores_and_no_weights(data):
+def test_sets_of_labels_have_scores_and_weights(data):
     x, y = data
-    fitted = head(LabelPowerset, epochs=20, init="default").fit(x, y)
+    fitted = head(LabelPowerset, epochs=20).fit(x, y)
     assert fitted.predict_proba(x).shape == y.shape
-    with pytest.raises(InputError, match="LabelPowerset takes no weights"):
-        fitted.fit(x, y, sample_weight=np.ones(N))
+    weighted = head(LabelPowerset, epochs=20).fit(x, y, sample_weight=1 + 99 * y[:, 0])
+    assert weighted.predict_proba(x)[:, 0].mean() > fitted.predict_proba(x)[:, 0].mean()
 
 
 def test_a_head_starts_at_the_priors(data):
@@ -727,6 +727,7 @@ def run(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_thresholds_need_no_torch():
     done = run(
         "import sys\n"

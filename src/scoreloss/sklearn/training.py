@@ -6,7 +6,6 @@ It knows losses and tensors; scikit-learn's conventions are the business of ``he
 from __future__ import annotations
 
 import copy
-import inspect
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,8 +89,6 @@ class Training:
         batch_size: int,
         seed: int,
     ) -> None:
-        if weight is not None and "weight" not in inspect.signature(loss.forward).parameters:
-            raise InputError(f"sample_weight is given: {type(loss).__name__} takes no weights")
         dtype = torch.float32 if features.dtype == np.float32 else torch.float64
         self.features = features
         self.targets = torch.as_tensor(targets, dtype=dtype)
