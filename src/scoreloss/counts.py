@@ -27,6 +27,10 @@ NOTHING = 1e-30
 """A denominator up to here is 0: its reciprocal would overflow float32 in the backward pass."""
 
 
+Sums = tuple[Any, ...]
+"""True positives, predicted positives, positives, and the number of entries, of each unit."""
+
+
 class Counts(NamedTuple):
     """The confusion matrix of each unit (label, row, or the whole batch)."""
 
@@ -57,13 +61,27 @@ def soft_counts(
     average: str | None,
     *,
     bounded: bool,
+    carry: Callable[..., Sums] | None = None,
 ) -> tuple[Counts, Array]:
     """Counts of the unit that ``average`` implies, from stand-ins for "predicted positive", and its positives.
 
     Most surrogates stand in alike for both sides, and pass one array twice. ``weight`` has the shape of the
-    targets. A ``bounded`` tn of which only rounding is left is 0: it is the one count that scores divide by
-    alone.
+    targets. ``carry`` makes of the sums of this batch those that are counted.
     """
+    sums = soft_sums(ops, on_positives, on_negatives, targets, weight, average)
+    sums = over_all_examples(ops, average, *sums)
+    return counts_of(ops, sums if carry is None else carry(*sums), bounded=bounded)
+
+
+def soft_sums(
+    ops: Ops,
+    on_positives: Array,
+    on_negatives: Array,
+    targets: Array,
+    weight: Array | None,
+    average: str | None,
+) -> Sums:
+    """The sums of ``soft_counts`` over the examples at hand."""
     axis = AXES[average]
     if weight is None:
         n, c = targets.shape[-2:]
@@ -78,7 +96,20 @@ def soft_counts(
     else:
         negatives = (1 if weight is None else weight) - positives
         predicted = tp + ops.sum(on_negatives * negatives, axis)
-    true = ops.sum(positives, axis)
+    return tp, predicted, ops.sum(positives, axis), total
+
+
+def over_all_examples(ops: Ops, average: str | None, *sums: Array) -> Sums:
+    """The sums of the units of an average, over all examples; rows are whole as they are."""
+    return sums if average == "samples" else ops.pool(*sums)
+
+
+def counts_of(ops: Ops, sums: Sums, *, bounded: bool) -> tuple[Counts, Array]:
+    """Counts and positives from the sums.
+
+    A ``bounded`` tn of which only rounding is left is 0: it is the one count that scores divide by alone.
+    """
+    tp, predicted, true, total = sums
     counts = from_sums(tp, predicted, true, total)
     if bounded:
         tn = ops.where(counts.tn > ops.epsilon(tp) * total, counts.tn, 0.0)
@@ -123,11 +154,15 @@ def unit_weights(ops: Ops, weights: Weights, average: str | None) -> Array | Non
     if weights.entries is None:
         return None
     axis = AXES[average]
-    some = ops.sum(weights.entries, axis) > 0
+    seen = ops.sum(weights.entries, axis)
     if weights.given is None:
-        return ops.where(some, 1.0, 0.0)
+        (seen,) = over_all_examples(ops, average, seen)
+        return ops.where(seen > 0, ops.ones_like(seen), 0.0)
     entries = ops.where(weights.given > 0, ops.ones_like(weights.given), 0.0)
-    return ops.where(some, division(ops)(ops.sum(weights.given, axis), ops.sum(entries, axis)), 0.0)
+    seen, given, number = over_all_examples(
+        ops, average, seen, ops.sum(weights.given, axis), ops.sum(entries, axis)
+    )
+    return ops.where(seen > 0, division(ops)(given, number), 0.0)
 
 
 def unit_shares(ops: Ops, weights: Weights, average: str | None) -> tuple[Array | None, Array | None]:
@@ -147,11 +182,19 @@ def mean_over_units(ops: Ops, values: Array, units: Array | None, average: str |
     """
     if average == "micro" or average is None:
         return values if units is None else ops.where(units > 0, values, 0.0)
-    return weighted_mean(ops, values, units)
+    return weighted_mean(ops, values, units, pool=ops.pool if average == "samples" else None)
 
 
-def weighted_mean(ops: Ops, values: Array, weights: Array | None) -> Array:
-    """The mean over the last axis; 0 where nothing has weight."""
+def over_number(ops: Ops, total: Array, number: Any) -> Array:
+    """A sum over how many entries it has; 0 where there are none."""
+    return total / (max(number, 1) if isinstance(number, int) else ops.clip(number, 1.0, None))
+
+
+def weighted_mean(
+    ops: Ops, values: Array, weights: Array | None, pool: Callable[..., Sums] | None = None
+) -> Array:
+    """The mean over the last axis; 0 where nothing has weight. ``pool`` is for an axis of examples."""
+    pool = pool or (lambda *sums: sums)
     if weights is None:
-        return ops.sum(values, -1) / max(values.shape[-1], 1)
-    return division(ops)(ops.sum(values * weights, -1), ops.sum(ops.ones_like(values) * weights, -1))
+        return over_number(ops, *pool(ops.sum(values, -1), values.shape[-1]))
+    return division(ops)(*pool(ops.sum(values * weights, -1), ops.sum(ops.ones_like(values) * weights, -1)))

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from scoreloss.checks import InputError, number_from, one_of
 from scoreloss.losses.metric import across_examples
 from scoreloss.losses.shared import REDUCTIONS
-from scoreloss.torch.ops import OPS, wide, widen
+from scoreloss.torch.ops import wide, widen
+from scoreloss.torch.sync import ops_for
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +62,9 @@ class FunctionLoss(Loss):
 
     weighs_examples_only: ClassVar[bool] = False
 
+    sync: bool = False
+    """Whether the batch is that of all processes of ``torch.distributed``."""
+
     def __init__(self, function: Callable[..., Tensor], **options: Any) -> None:
         super().__init__()
         self._function = function
@@ -89,7 +93,7 @@ class FunctionLoss(Loss):
                     f"{name} has {len(getattr(self, name))} numbers: the logits have {targets.shape[-1]} labels"
                 )
         options = {**self._options(wide(logits.dtype)), **self._of_batch(logits, targets, mask, weight)}
-        return self._function(OPS, logits, targets, mask=mask, weight=weight, **options)
+        return self._function(ops_for(sync=self.sync), logits, targets, mask=mask, weight=weight, **options)
 
     def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
         check_types(logits, targets, mask, weight)
@@ -112,7 +116,8 @@ class FunctionLoss(Loss):
 
     def extra_repr(self) -> str:
         """The options, for ``repr``."""
-        return ", ".join(f"{k}={v!r}" for k, v in self._options().items())
+        synced = {"sync": True} if self.sync else {}
+        return ", ".join(f"{k}={v!r}" for k, v in {**self._options(), **synced}.items())
 
 
 class ReducedLoss(FunctionLoss):

@@ -14,7 +14,8 @@ from scoreloss.checks import InputError, one_of
 from scoreloss.losses.bounds import BOUNDS, label_priors, label_sums
 from scoreloss.losses.shared import prepare_targets
 from scoreloss.torch.base import FunctionLoss, check_share, leading
-from scoreloss.torch.ops import OPS, wide
+from scoreloss.torch.ops import wide
+from scoreloss.torch.sync import ops_for
 
 
 class _Constrained(FunctionLoss):
@@ -29,10 +30,17 @@ class _Constrained(FunctionLoss):
     examples: Tensor
 
     def __init__(
-        self, function: Callable[..., Tensor], labels: int, bound: str, runs: int | None, *anchors: int
+        self,
+        function: Callable[..., Tensor],
+        labels: int,
+        bound: str,
+        sync: bool,
+        runs: int | None,
+        *anchors: int,
     ) -> None:
         one_of("bound", bound, BOUNDS)
         super().__init__(partial(function, bound=bound))
+        self.sync = sync
         self.multiplier = nn.Parameter(torch.ones(leading(runs, *anchors, labels)))
         for name in ("positives", "examples"):
             self.register_buffer(name, torch.zeros(leading(runs, labels)))
@@ -48,14 +56,14 @@ class _Constrained(FunctionLoss):
     def _of_batch(
         self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
     ) -> dict[str, Any]:
-        dtype = wide(logits.dtype)
+        dtype, ops = wide(logits.dtype), ops_for(sync=self.sync)
         if self.training:
             with torch.no_grad():
-                y, weights = prepare_targets(OPS, logits.to(dtype), targets, mask, weight)
-                positives, examples = label_sums(OPS, y, weights.entries)
+                y, weights = prepare_targets(ops, logits.to(dtype), targets, mask, weight)
+                positives, examples = label_sums(ops, y, weights.entries)
                 self.positives += positives
                 self.examples += examples
-        prior = label_priors(OPS, self.positives, self.examples).to(dtype)
+        prior = label_priors(ops, self.positives, self.examples).to(dtype)
         return {"prior": prior, "multiplier": self.multiplier.to(dtype)}
 
 
@@ -64,23 +72,36 @@ class PrecisionAtRecall(_Constrained):
 
     The boundary is at 0, where the bound on the recall holds; ``bound`` is "log" or "hinge". The multipliers
     (``labels`` of them, in ``parameters()``) start at 1, rise where the recall is too low and fall where it is not.
+    ``sync``: the means and the share of positives are those of all processes.
     """
 
     def __init__(
-        self, labels: int, *, recall: float = 0.8, bound: str = "log", runs: int | None = None
+        self,
+        labels: int,
+        *,
+        recall: float = 0.8,
+        bound: str = "log",
+        sync: bool = False,
+        runs: int | None = None,
     ) -> None:
         check_share("recall", recall, strict=True)
-        super().__init__(partial(losses.precision_at_recall, recall=recall), labels, bound, runs)
+        super().__init__(partial(losses.precision_at_recall, recall=recall), labels, bound, sync, runs)
 
 
 class RecallAtPrecision(_Constrained):
     """The highest recall of each label at a ``precision`` of at least so much. See ``PrecisionAtRecall``."""
 
     def __init__(
-        self, labels: int, *, precision: float = 0.8, bound: str = "log", runs: int | None = None
+        self,
+        labels: int,
+        *,
+        precision: float = 0.8,
+        bound: str = "log",
+        sync: bool = False,
+        runs: int | None = None,
     ) -> None:
         check_share("precision", precision, strict=True)
-        super().__init__(partial(losses.recall_at_precision, precision=precision), labels, bound, runs)
+        super().__init__(partial(losses.recall_at_precision, precision=precision), labels, bound, sync, runs)
 
 
 class AUCPR(_Constrained):
@@ -92,10 +113,16 @@ class AUCPR(_Constrained):
     only_ranks = True
 
     def __init__(
-        self, labels: int, *, anchors: int = 20, bound: str = "log", runs: int | None = None
+        self,
+        labels: int,
+        *,
+        anchors: int = 20,
+        bound: str = "log",
+        sync: bool = False,
+        runs: int | None = None,
     ) -> None:
         leading(None, anchors)
-        super().__init__(losses.aucpr, labels, bound, runs, anchors)
+        super().__init__(losses.aucpr, labels, bound, sync, runs, anchors)
         self.bias = nn.Parameter(torch.zeros_like(self.multiplier))
 
     def _of_batch(
@@ -106,7 +133,11 @@ class AUCPR(_Constrained):
 
 
 class HingeF1(FunctionLoss):
-    """A bound on 1 - micro F1: (fn + fp) / (P + max(P - fn, 0)), fn and fp bounded by the hinge."""
+    """A bound on 1 - micro F1: (fn + fp) / (P + max(P - fn, 0)), fn and fp bounded by the hinge.
 
-    def __init__(self) -> None:
+    ``sync``: fn, fp and P are those of all processes.
+    """
+
+    def __init__(self, *, sync: bool = False) -> None:
         super().__init__(losses.hinge_f1)
+        self.sync = sync

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from scoreloss import losses
 from scoreloss.checks import InputError, number_from, one_of
+from scoreloss.counts import Sums
 from scoreloss.losses.metric import across_examples, check_metric
 from scoreloss.scores import Score
 from scoreloss.surrogates import SURROGATES, Surrogate
-from scoreloss.torch.base import FunctionLoss, Knob, as_vector, leading
+from scoreloss.torch.base import FunctionLoss, Knob, as_vector, check_share, leading
 from scoreloss.torch.ops import OPS, widen
 
 INITS = ("given", "prior")
@@ -42,6 +43,12 @@ class MetricLoss(FunctionLoss):
     ``init="prior"`` sets the offsets to logit(f) / slope of the label ``frequencies`` f, so that a logit of 0 says
     them: for a head without a bias.
 
+    ``sync``: the counts (for "samples" the mean over rows) are those of the examples of all processes of
+    ``torch.distributed``; the gradient is right once it is averaged over them, as DDP and FSDP do. See ``docs/scale.md``.
+    ``momentum`` m scores a running mean of the counts, (1 - m) sum of m^s counts s steps ago, so that a batch that is
+    too small for a score borrows from those before it; only this batch has a gradient. In ``eval()`` mode the counts
+    are the batch's own. It is no option of "samples", whose rows are whole.
+
     >>> loss = MetricLoss("jaccard", slope=2.0)
     >>> loss(torch.tensor([[9.0, -9.0], [9.0, 9.0]]), torch.tensor([[1, 0], [1, 1]])).item() < 1e-6
     True
@@ -49,6 +56,8 @@ class MetricLoss(FunctionLoss):
 
     log_slope: nn.Parameter
     offset: nn.Parameter
+    running: Tensor
+    steps: Tensor
 
     def __init__(
         self,
@@ -61,9 +70,16 @@ class MetricLoss(FunctionLoss):
         learnable: str | Sequence[str] = (),
         init: str = "given",
         frequencies: ArrayLike | None = None,
+        sync: bool = False,
+        momentum: float = 0.0,
         runs: int | None = None,
         **knobs: Any,
     ) -> None:
+        check_share("momentum", momentum)
+        if momentum and average == "samples":
+            raise InputError(
+                f"momentum is {momentum:g}: average 'samples' scores whole rows, so it must be 0"
+            )
         one_of("init", init, INITS)
         if init == "prior":
             knobs["offset"] = _prior_offset(knobs, frequencies)
@@ -86,6 +102,13 @@ class MetricLoss(FunctionLoss):
             start = _start(name, knobs[name], runs)
             self.register_parameter("log_slope" if name == "slope" else name, nn.Parameter(start))
         self._learned = learned
+        self.sync = sync
+        self.momentum = momentum
+        if momentum:
+            self.register_buffer("running", torch.empty(0))
+            self.register_buffer(
+                "steps", torch.zeros(1)
+            )  # a scalar of float64 the compiler takes as a constant
 
     @property
     def is_bounded(self) -> bool:
@@ -109,6 +132,35 @@ class MetricLoss(FunctionLoss):
     def _knobs(self, dtype: torch.dtype | None = None) -> Mapping[str, Any]:
         options = self._options(dtype)
         return {name: options[name] for name in self._kind.knobs}
+
+    def _of_batch(
+        self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
+    ) -> dict[str, Any]:
+        return {"carry": self._carry} if self.momentum and self.training else {}
+
+    def _carry(self, *sums: Any) -> Sums:
+        """The running mean of the sums, with the gradient of this batch's."""
+        numbers = (torch.as_tensor(part, dtype=sums[0].dtype, device=sums[0].device) for part in sums)
+        now = torch.stack(torch.broadcast_tensors(*numbers))
+        with torch.no_grad():
+            if not self.running.numel():
+                self.running = torch.zeros_like(now)
+            if self.running.shape != now.shape:
+                raise InputError(
+                    f"logits need running counts of shape {tuple(now.shape)}: those so far have "
+                    f"{tuple(self.running.shape)}"
+                )
+            self.running.mul_(self.momentum).add_(now)
+            self.steps.mul_(self.momentum).add_(1)
+            mean = (self.running / self.steps).to(now.dtype)
+        return (mean + (now - now.detach())).unbind()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        """Running counts take the shape they were saved in."""
+        saved = state_dict.get(f"{prefix}running")
+        if self.momentum and saved is not None:
+            self.running = torch.zeros_like(saved, device=self.running.device)
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     @property
     def boundary(self) -> Any:
@@ -225,22 +277,49 @@ class UnboundedF1(MetricLoss):
         average: str | None = "macro",
         empty: str = "zero",
         smoothing: float = 0.0,
+        sync: bool = False,
+        momentum: float = 0.0,
     ) -> None:
-        super().__init__("f1", surrogate="linear", average=average, empty=empty, smoothing=smoothing)
+        super().__init__(
+            "f1",
+            surrogate="linear",
+            average=average,
+            empty=empty,
+            smoothing=smoothing,
+            sync=sync,
+            momentum=momentum,
+        )
 
 
 class SoftF1(MetricLoss):
     """1 - F1 on counts of sigmoid(z): ``SigmoidF1`` at slope 1 and offset 0."""
 
-    def __init__(self, *, average: str | None = "macro", empty: str = "zero", smoothing: float = 0.0) -> None:
-        super().__init__("f1", average=average, empty=empty, smoothing=smoothing)
+    def __init__(
+        self,
+        *,
+        average: str | None = "macro",
+        empty: str = "zero",
+        smoothing: float = 0.0,
+        sync: bool = False,
+        momentum: float = 0.0,
+    ) -> None:
+        super().__init__(
+            "f1", average=average, empty=empty, smoothing=smoothing, sync=sync, momentum=momentum
+        )
 
 
 class DoubleSoftF1(MetricLoss):
     """1 - the mean of the soft F1 of the positives and that of the negatives."""
 
-    def __init__(self, *, average: str | None = "macro", smoothing: float = 0.0) -> None:
-        super().__init__(losses.double_f1, average=average, smoothing=smoothing)
+    def __init__(
+        self,
+        *,
+        average: str | None = "macro",
+        smoothing: float = 0.0,
+        sync: bool = False,
+        momentum: float = 0.0,
+    ) -> None:
+        super().__init__(losses.double_f1, average=average, smoothing=smoothing, sync=sync, momentum=momentum)
 
 
 class MFC(MetricLoss):
@@ -248,9 +327,24 @@ class MFC(MetricLoss):
 
     learns = True
 
-    def __init__(self, labels: int, *, slope: float = 1.0, runs: int | None = None) -> None:
+    def __init__(
+        self,
+        labels: int,
+        *,
+        slope: float = 1.0,
+        sync: bool = False,
+        momentum: float = 0.0,
+        runs: int | None = None,
+    ) -> None:
         number_from("slope", slope, 0, strict=True)
         leading(None, labels)
         super().__init__(
-            "f1", average="micro", slope=slope, offset=[0.0] * labels, learnable="offset", runs=runs
+            "f1",
+            average="micro",
+            slope=slope,
+            offset=[0.0] * labels,
+            learnable="offset",
+            sync=sync,
+            momentum=momentum,
+            runs=runs,
         )

@@ -55,13 +55,17 @@ class ZLPR(ReducedLoss):
 
 
 class TwoWay(FunctionLoss):
-    """Two-way loss: hardest positives against hardest negatives, in each label and in each row. It only ranks."""
+    """Two-way loss: hardest positives against hardest negatives, in each label and in each row. It only ranks.
+
+    ``sync``: the columns of labels are those of all processes, and so is the mean over rows.
+    """
 
     only_ranks = True
 
-    def __init__(self, *, temperature: float = 4.0) -> None:
+    def __init__(self, *, temperature: float = 4.0, sync: bool = False) -> None:
         number_from("temperature", temperature, 0, strict=True)
         super().__init__(losses.two_way, temperature=temperature)
+        self.sync = sync
 
 
 class RecallAtK(ReducedLoss):
