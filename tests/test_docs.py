@@ -59,7 +59,20 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["learned_sigmoid", "loss_step", "rankings", "stacked"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fused",
+        "growth",
+        "learned_sigmoid",
+        "loss_step",
+        "memory",
+        "rankings",
+        "small_batches",
+        "stacked",
+        "startup",
+    ],
+)
 def test_benchmarks_run(name):
     done = subprocess.run(
         [sys.executable, f"benchmarks/{name}.py", "--smoke"], cwd=ROOT, capture_output=True, text=True
