@@ -90,10 +90,13 @@ def soft_sums(
     else:
         total = ops.sum(weight, axis)
         positives, everything = targets * weight, on_positives * weight
-    tp = ops.sum(on_positives * positives, axis)
-    if on_negatives is on_positives:
+    if (
+        on_negatives is on_positives
+    ):  # summed first, so that autograd adds its gradient to that of tp in place
         predicted = ops.sum(everything, axis)
+        tp = ops.sum(on_positives * positives, axis)
     else:
+        tp = ops.sum(on_positives * positives, axis)
         negatives = (1 if weight is None else weight) - positives
         predicted = tp + ops.sum(on_negatives * negatives, axis)
     return tp, predicted, ops.sum(positives, axis), total
