@@ -3,7 +3,7 @@
     python benchmarks/growth.py [--smoke]
 
 A slope is that of the straight line through the logarithms, of sizes and of costs: 1 means proportional. The slope of
-the time is over the sizes from 10,000 entries up, below which a step costs what its calls cost; "fit" is how far the
+the time is over the sizes from 65,536 entries up, below which a step costs what its calls cost; "fit" is how far the
 farthest point lies from its line, as a factor. Time is the best of the rounds, memory the exact peak beyond the inputs.
 """
 
@@ -23,7 +23,7 @@ from timing import medians
 
 SIZES = (64, 256, 1024, 4096, 16384, 65536)
 FIXED = 64
-LINE_FROM = 10_000
+LINE_FROM = 65_536
 
 LOSSES = {
     "bce": BCE(),

@@ -40,7 +40,7 @@ def main() -> None:
         for name, arguments in STARTS.items()
         if not (smoke and "torch" in name)
     }
-    seconds = medians(contenders, 1 if smoke else 15)
+    seconds = medians(contenders, 1 if smoke else 7)
     print(f"Python {sys.version.split()[0]}; milliseconds, median and best of {len(seconds['python'])}")
     for name, of in seconds.items():
         print(f"{name:>24} {1e3 * statistics.median(of):8.0f} {1e3 * min(of):8.0f}")

@@ -21,6 +21,7 @@ from scoreloss.torch import (
     SigmoidF1,
     TwoWay,
     UnboundedF1,
+    fused_linear_loss,
     large_batch_step,
 )
 
@@ -177,6 +178,22 @@ def with_compiler():
         for part in (compiled, eager):
             part(x[own_rows()], y[own_rows()]).backward()
         found[name] = (module.head.weight.grad - eager.head.weight.grad).abs().max().numpy()
+    return found
+
+
+def with_slices():
+    """A head and a loss by slices of labels, in shards."""
+    found = {}
+    x, y, _ = batch()
+    for average in ("macro", "micro", "weighted"):
+        head = Trained(SigmoidF1()).head
+        loss = SigmoidF1(average=average, sync=True)
+        for chunk in (3, None):
+            fused_linear_loss(
+                x[own_rows()], head.weight, head.bias, y[own_rows()], loss, chunk=chunk
+            ).backward()
+        dist.all_reduce(head.weight.grad)
+        found[average] = head.weight.grad.numpy() / dist.get_world_size() / 2
     return found
 
 

@@ -86,7 +86,9 @@ def test_sync_costs_nothing_without_processes():
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_ddp_with_uneven_shards_is_the_whole_batch(world):
-    ddp, own, large = processes.run(world, "with_ddp", "with_logits", "with_micro_batches")
+    ddp, own, large, fused = processes.run(
+        world, "with_ddp", "with_logits", "with_micro_batches", "with_slices"
+    )
     for name, extra in processes.cases(world):
         for key, expected in processes.whole(name, extra).items():
             for found in ddp:
@@ -94,6 +96,10 @@ def test_ddp_with_uneven_shards_is_the_whole_batch(world):
     for key, expected in processes.whole().items():
         for found in large:
             assert_close(found[key], expected[0] if key == "values" else expected, 1e-9)
+    for average in ("macro", "micro", "weighted"):
+        expected = processes.whole(f"f1 sigmoid {average} zero")["head.weight"]
+        for found in fused:
+            assert_close(found[average], expected, 1e-9)
     x, y, _ = processes.batch()
     logits = processes.Trained(SigmoidF1()).head(x).detach().requires_grad_()
     SigmoidF1()(logits, y).backward()

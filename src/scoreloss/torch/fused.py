@@ -52,7 +52,9 @@ def fused_linear_loss(
     _check(features, weight, bias, targets, loss, chunk)
     inputs = [features, weight, bias, *loss.parameters()]
     wanted = [torch.is_grad_enabled() and part is not None and part.requires_grad for part in inputs]
-    chunk = chunk or max(1, ENTRIES // max(1, len(features)))
+    if chunk is None:  # the same in every process
+        (most,) = ops_for(sync=loss.sync).pool_max(features.new_tensor([len(features)], dtype=torch.float64))
+        chunk = max(1, ENTRIES // max(1, int(most)))
     value: Tensor = _Fused.apply(_Slices(loss, _columns(targets), chunk, wanted), *inputs)  # type: ignore[no-untyped-call]
     return value
 
