@@ -47,6 +47,13 @@ class Ops:
     sqrt: Callable[[Array], Array]
     abs: Callable[[Array], Array]
     sin: Callable[[Array], Array]
+    pool: Callable[..., tuple[Array, ...]] = lambda *sums: sums
+    """``pool(*sums)``: sums over the examples at hand (arrays or numbers) as sums over all examples.
+
+    Where a batch lies in shards on several devices they are added up, with their gradient.
+    """
+    pool_max: Callable[[Array], Array] = lambda most: most
+    """The same for a maximum over examples, without a gradient."""
 
 
 def _widen(x: Array) -> Array:

@@ -14,7 +14,8 @@ from scoreloss.checks import InputError
 from scoreloss.losses.definitions import Definition
 from scoreloss.losses.metric import across_examples
 from scoreloss.losses.options import KNOBS, check_options, check_whole, vector_of
-from scoreloss.torch.ops import OPS, wide, widen
+from scoreloss.torch.ops import wide, widen
+from scoreloss.torch.sync import ops_for
 
 Floats = NDArray[np.float64]
 
@@ -61,6 +62,9 @@ class FunctionLoss(Loss):
 
     definition: ClassVar[Definition]
 
+    sync: bool = False
+    """Whether the batch is that of all processes of ``torch.distributed``."""
+
     def __init__(self, **options: Any) -> None:
         check_options(options)
         super().__init__()
@@ -90,7 +94,8 @@ class FunctionLoss(Loss):
                     f"{name} has {len(getattr(self, name))} numbers: the logits have {targets.shape[-1]} labels"
                 )
         options = {**self._options(wide(logits.dtype)), **self._of_batch(logits, targets, mask, weight)}
-        loss: Tensor = self.definition.function(OPS, logits, targets, mask=mask, weight=weight, **options)
+        ops = ops_for(sync=self.sync)
+        loss: Tensor = self.definition.function(ops, logits, targets, mask=mask, weight=weight, **options)
         return loss
 
     def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
@@ -110,7 +115,8 @@ class FunctionLoss(Loss):
 
     def extra_repr(self) -> str:
         """The options, for ``repr``."""
-        return ", ".join(f"{k}={v!r}" for k, v in self._options().items())
+        synced = {"sync": True} if self.sync else {}
+        return ", ".join(f"{k}={v!r}" for k, v in {**self._options(), **synced}.items())
 
 
 def leading(runs: int | None, *shape: int) -> tuple[int, ...]:
