@@ -106,9 +106,8 @@ class MetricLoss(FunctionLoss):
         self.momentum = momentum
         if momentum:
             self.register_buffer("running", torch.empty(0))
-            self.register_buffer(
-                "steps", torch.zeros(1)
-            )  # a scalar of float64 the compiler takes as a constant
+            # Not a scalar: compiled, one of float64 is not updated (torch 2.13).
+            self.register_buffer("steps", torch.zeros(1))
 
     @property
     def is_bounded(self) -> bool:
