@@ -46,7 +46,7 @@ def large_batch_step(model: nn.Module, loss: Callable[..., Tensor], batches: Seq
             pieces.append(_logits(model, inputs))
         for name, buffer in model.named_buffers():
             buffer.copy_(before[name])
-    torch.clear_autocast_cache()  # it holds weights that have no graph
+    torch.clear_autocast_cache()  # in older versions of torch it holds weights that have no graph
     value, gradients = _gradients(loss, pieces, batches)
     last = len(batches) - 1
     with torch.random.fork_rng(devices):

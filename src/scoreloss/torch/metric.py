@@ -109,7 +109,7 @@ class MetricLoss(FunctionLoss):
         self.momentum = momentum
         if momentum:
             self.register_buffer("running", torch.empty(0))
-            # of one number, since a scalar of float64 is a constant to the compiler
+            # Not a scalar: compiled, one of float64 is not updated (torch 2.13).
             self.register_buffer("steps", torch.zeros(1))
 
     @property
