@@ -130,6 +130,44 @@ def test_dropout_and_running_means_are_the_same_in_both_passes(as_dict):
         torch.testing.assert_close(own, other)
 
 
+class Noised(torch.utils.data.Dataset):
+    """Examples that are augmented with random numbers of torch."""
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, place):
+        return self.x[place] + torch.randn(D), self.y[place]
+
+
+def test_a_loader_shuffles_and_augments_alike_in_both_passes():
+    x, y = data(torch.float32)
+    loader = torch.utils.data.DataLoader(Noised(x, y), batch_size=5, shuffle=True)
+    model = network(C, torch.float32)
+    torch.manual_seed(3)
+    parts = [torch.cat(part) for part in zip(*loader, strict=True)]
+    expected = SigmoidF1()(model(parts[0]), parts[1])
+    wanted = torch.autograd.grad(expected, model.parameters())
+    torch.manual_seed(3)
+    torch.testing.assert_close(large_batch_step(model, SigmoidF1(), loader), expected.detach())
+    for own, other in zip(gradients(model), wanted, strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-5, atol=1e-6)
+
+
+class Changing:
+    """Batches that come in another order every time."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __iter__(self):
+        self.batches = self.batches[::-1]
+        return iter(self.batches)
+
+
 def test_gradients_add_to_those_there_are():
     x, y = data()
     model = network(C)
@@ -181,6 +219,7 @@ def test_under_autocast():
 BAD = [
     (lambda x, y: zip([x], [y], strict=True), "batches are a zip: they are gone through twice"),
     (lambda x, y: [], "batches are empty"),
+    (lambda x, y: Changing([(x, y), (x[:5], y[:5])]), r"batches\[0\] is another one the second time"),
     (lambda x, y: [(x, y), (x,)], r"batches\[1\] has 1 parts"),
     (lambda x, y: [(x, y, y > 0), (x, y)], "mask is None in some of the batches"),
 ]

@@ -63,7 +63,7 @@ def _widen(x: Array) -> Array:
 
 def static_size(x: Array, axis: int | tuple[int, ...]) -> int:
     """The number of entries along axes, where shapes are known beforehand."""
-    return x.shape[axis] if isinstance(axis, int) else math.prod(x.shape[a] for a in axis)
+    return x.shape[axis] if isinstance(axis, int) else math.prod([x.shape[a] for a in axis])
 
 
 def scaled_divide(

@@ -7,7 +7,7 @@ micro-batch through the model again and hands it its part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -21,13 +21,13 @@ Batch = Sequence[Any]
 """(inputs, targets), (inputs, targets, mask) or (inputs, targets, mask, weight)."""
 
 
-def large_batch_step(model: nn.Module, loss: Callable[..., Tensor], batches: Sequence[Batch]) -> Tensor:
+def large_batch_step(model: nn.Module, loss: Callable[..., Tensor], batches: Iterable[Batch]) -> Tensor:
     """Add the gradient of the loss of all batches together to ``.grad``, and return that loss.
 
-    ``model`` is a head or a whole network. Each of ``batches``, which are gone through twice, is (inputs, targets), and
-    then a mask and a weight, or None, where there are any; inputs that are a tuple or a dict are the model's arguments.
-    Random numbers and the model's buffers (running means) are the same in both passes, so dropout agrees. Under DDP
-    gradients are averaged once, with the last batch.
+    ``model`` is a head or a whole network. ``batches``, a list or a loader, are gone through twice. Each is (inputs,
+    targets), and then a mask and a weight, or None, where there are any; inputs that are a tuple or a dict are the
+    model's arguments. Random numbers and the model's buffers (running means) are the same in both passes, so dropout
+    agrees, and a loader shuffles alike. Under DDP gradients are averaged once, with the last batch.
 
     >>> from scoreloss.torch import SigmoidF1
     >>> head, loss = nn.Linear(5, 3), SigmoidF1()
@@ -36,47 +36,61 @@ def large_batch_step(model: nn.Module, loss: Callable[..., Tensor], batches: Seq
     >>> torch.allclose(value, loss(head(x), y))
     True
     """
-    _check(batches)
+    if isinstance(batches, Iterator):
+        raise InputError(
+            f"batches are a {type(batches).__name__}: they are gone through twice, so they must be a list, a loader, or "
+            "what else can be started again"
+        )
     devices = sorted({p.device.index for p in model.parameters() if p.is_cuda})
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    pieces, states = [], []
+    start = _random_states(devices)
+    pieces: list[Tensor] = []
+    states: list[list[Tensor]] = []
+    others: list[list[Any]] = []
     with torch.no_grad(), _unaveraged(model):
-        for inputs, *_ in batches:
+        for batch in batches:
+            inputs, *other = _checked(batch, len(pieces))
             states.append(_random_states(devices))
+            others.append(other)
             pieces.append(_logits(model, inputs))
         for name, buffer in model.named_buffers():
             buffer.copy_(before[name])
+    if not pieces:
+        raise InputError("batches are empty: there must be at least one")
     torch.clear_autocast_cache()  # in older versions of torch it holds weights that have no graph
-    value, gradients = _gradients(loss, pieces, batches)
-    last = len(batches) - 1
+    value, gradients = _gradients(loss, pieces, others)
     with torch.random.fork_rng(devices):
-        for place, ((inputs, *_), state) in enumerate(zip(batches, states, strict=True)):
-            _restore(devices, state)
-            with nullcontext() if place == last else _unaveraged(model):
+        _restore(devices, start)
+        for place, batch in enumerate(batches):
+            inputs, *other = _checked(batch, place)
+            if place == len(pieces) or not _alike(other[0], others[place][0]):
+                raise InputError(
+                    f"batches[{place}] is another one the second time: batches must stay the same"
+                )
+            _restore(devices, states[place])
+            with _unaveraged(model) if place < len(pieces) - 1 else nullcontext():
                 torch.autograd.backward(_logits(model, inputs), gradients[place])
     return value
 
 
-def _check(batches: Sequence[Batch]) -> None:
-    if not isinstance(batches, Sequence):
+def _checked(batch: Batch, place: int) -> tuple[Any, ...]:
+    """Inputs, targets, mask and weight."""
+    if not 2 <= len(batch) <= 4:
         raise InputError(
-            f"batches are a {type(batches).__name__}: they are gone through twice, so they must be a list, or another "
-            "sequence that gives the same again"
+            f"batches[{place}] has {len(batch)} parts: it must have inputs and targets, and may have mask and weight"
         )
-    if not batches:
-        raise InputError("batches are empty: there must be at least one")
-    for place, batch in enumerate(batches):
-        if not 2 <= len(batch) <= 4:
-            raise InputError(
-                f"batches[{place}] has {len(batch)} parts: it must have inputs and targets, and may have mask and weight"
-            )
+    return (*batch, None, None)[:4]
+
+
+def _alike(first: Tensor, second: Tensor) -> bool:
+    return first is second or (first.shape == second.shape and bool((first == second).all()))
 
 
 def _gradients(
-    loss: Callable[..., Tensor], pieces: Sequence[Tensor], batches: Sequence[Batch]
+    loss: Callable[..., Tensor], pieces: Sequence[Tensor], others: Sequence[Sequence[Any]]
 ) -> tuple[Tensor, Sequence[Tensor]]:
     """The loss of all pieces together, and the gradient of each; what the loss itself learns is given its own."""
-    _, targets, masks, weights = zip(*((*batch, None, None)[:4] for batch in batches), strict=True)
+    targets, masks, weights = zip(*others, strict=True)
     sizes = [part.shape[-2] for part in targets]
     axis = -1 - len(loss.outputs(targets[0].shape[-1])) if isinstance(loss, Loss) else -2
     logits = torch.cat(list(pieces), axis).requires_grad_()
