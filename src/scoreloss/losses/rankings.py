@@ -145,7 +145,8 @@ def recall_at_k(
     z, y, weights = prepare(ops, logits, targets, mask, weight)
     rows = unit_weights(ops, weights, "samples")
     scaled = z / rank_temperature
-    others = ops.cast(-FAR * np.eye(z.shape[-1]), z)
+    labels = np.arange(z.shape[-1])
+    others = ops.cast(-FAR * (labels[:, None] == labels), z)
     if weights.mask is not None:
         others = others + (weights.mask[..., None, :] - 1) * FAR
     ahead = ops.sum(ops.sigmoid(scaled[..., None, :] - scaled[..., None] + others), -1)
