@@ -2,18 +2,17 @@
 
     python benchmarks/startup.py [--smoke]
 
-Each start is a new process; the contenders take turns. "processor" is the time spent computing, which busy neighbours
-change less than the time on the clock. The bounds are 50 ms and 0.5 s.
+Each start is a new process; the contenders take turns. The bounds are 50 ms and 0.5 s.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import subprocess
 import sys
-import time
+
+from timing import medians
 
 STARTS = {
     "python": ["-c", "pass"],
@@ -26,18 +25,6 @@ STARTS = {
 }
 
 
-def start(arguments: list[str]) -> tuple[float, float]:
-    """The seconds on the clock, and those of the processor, of a new Python."""
-
-    def spent() -> float:
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-
-    before, clock = spent(), time.perf_counter()
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - clock, spent() - before
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -45,25 +32,24 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="one round, without torch")
     smoke = parser.parse_args().smoke
 
-    names = [name for name in STARTS if not (smoke and "torch" in name)]
-    rounds = 1 if smoke else 7
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    for turn in range(rounds + 1):
-        for name in names:
-            times = start(STARTS[name])
-            if turn:
-                found[name].append(times)
-    best = {name: tuple(1e3 * min(column) for column in zip(*of, strict=True)) for name, of in found.items()}
-    print(f"Python {sys.version.split()[0]}, {rounds} rounds, milliseconds")
-    print(f"{'':>22} {'clock: median':>14} {'best':>6} {'processor: best':>16}")
-    for name, of in found.items():
-        median = 1e3 * statistics.median(clock for clock, _ in of)
-        print(f"{name:>22} {median:14.0f} {best[name][0]:6.0f} {best[name][1]:16.0f}")
+    def start(arguments: list[str]) -> None:
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    contenders = {
+        name: lambda arguments=arguments: start(arguments)
+        for name, arguments in STARTS.items()
+        if not (smoke and "torch" in name)
+    }
+    seconds = medians(contenders, 1 if smoke else 7)
+    print(f"Python {sys.version.split()[0]}; milliseconds, median and best of {len(seconds['python'])}")
+    for name, of in seconds.items():
+        print(f"{name:>24} {1e3 * statistics.median(of):8.0f} {1e3 * min(of):8.0f}")
     for name, base in (("import scoreloss", "import numpy"), ("import scoreloss.torch", "import torch")):
-        if name in best:
-            clock, processor = (a - b for a, b in zip(best[name], best[base], strict=True))
+        if name in seconds:
+            more = [a - b for a, b in zip(seconds[name], seconds[base], strict=True)]
             print(
-                f"{name} beyond {base.removeprefix('import ')}: {clock:.0f} ms on the clock, {processor:.0f} of the processor"
+                f"{name} beyond {base.removeprefix('import ')}: {1e3 * statistics.median(more):.0f} ms "
+                f"(best against best {1e3 * (min(seconds[name]) - min(seconds[base])):.0f})"
             )
 
 
