@@ -82,11 +82,16 @@ def test_links_lead_somewhere(page):
     [
         "decisions",
         "embedding",
+        "fused",
+        "growth",
         "learned_sigmoid",
         "loss_step",
+        "memory",
         "noise",
         "rankings",
+        "small_batches",
         "stacked",
+        "startup",
         "thresholding",
     ],
 )
@@ -162,6 +167,7 @@ def test_what_a_loss_is_said_to_be_weak_at_is_what_the_bench_measures(tmp_path):
     [
         pytest.param("label_count", "torch", marks=pytest.mark.slow),
         pytest.param("sklearn_pipeline", "torch", marks=pytest.mark.slow),
+        pytest.param("ddp_sync", "torch", marks=pytest.mark.slow),
         pytest.param("keras_fit", "keras", marks=pytest.mark.slow),
         pytest.param("jax_optax", "jax", marks=pytest.mark.slow),
     ],
@@ -179,3 +185,45 @@ def test_every_example_is_run():
     marks = {mark.name: mark for mark in test_examples_run.pytestmark}
     examples = {getattr(given, "values", given)[0] for given in marks["parametrize"].args[1]}
     assert examples == {path.stem for path in (ROOT / "examples").glob("*.py")}
+
+
+@pytest.mark.slow
+def test_memory_of_a_step_stays_within_what_is_promised():
+    """Of the surrogates with one sigmoid or none, whatever the score and the average."""
+    done = subprocess.run(
+        [sys.executable, "benchmarks/memory.py", "--smoke"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    peaks = {line[:28].strip(): float(line.split()[-4]) for line in done.stdout.splitlines()[2:]}
+    assert peaks["torch's own bce"] == pytest.approx(2, abs=0.1)
+    promised = [name for name in peaks if name.startswith("smooth_")]
+    promised += [
+        "sigmoid_f1",
+        "unbounded_f1",
+        "soft_f1",
+        "mfc",
+        "jaccard micro",
+        "fbeta samples",
+        "f1 2.0 -1.0",
+    ]
+    assert len(promised) == 12
+    assert max(peaks[name] for name in promised) <= 3.2
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one_does():
+    """What ``examples/ddp_sync.py`` prints, to the rounding of sums in another order."""
+    example = str(ROOT / "examples/ddp_sync.py")
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    outputs = [
+        subprocess.run(
+            [sys.executable, *start, example, "2"], capture_output=True, text=True, check=True
+        ).stdout
+        for start in ([], torchrun)
+    ]
+    alone, together = (np.array(re.findall(r"\d\.\d+", output), float) for output in outputs)
+    assert len(alone) == 3
+    np.testing.assert_allclose(together, alone, atol=2e-3)

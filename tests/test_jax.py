@@ -89,11 +89,49 @@ def sharded():
             np.testing.assert_allclose(of_logits, expected[1], rtol=1e-5, atol=1e-8)
 
 
+def pooled():
+    """What two devices say that hold halves of the examples and pool their sums, against one device."""
+    from dataclasses import replace
+    from functools import partial
+
+    from jax.sharding import Mesh, PartitionSpec
+
+    from scoreloss import losses as functions
+
+    ops = replace(
+        losses.OPS,
+        pool=lambda *sums: jax.lax.psum(sums, "devices"),
+        pool_max=lambda most: jax.lax.pmax(most, "devices"),
+    )
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(8, 6)).astype(np.float32)
+    y = (rng.random((8, 6)) < 0.4).astype(np.float32)
+    weight = rng.random((8, 1)).astype(np.float32)
+    mesh = Mesh(np.array(jax.devices()), ("devices",))
+    assert mesh.size == 2
+    halves = PartitionSpec("devices")
+    cases = [(functions.metric_loss, {"average": average}) for average in ("macro", "micro", "samples")]
+    cases += [(getattr(functions, name), {}) for name in ("two_way", "hinge_f1", "precision_at_recall")]
+    for function, options in cases:
+
+        def loss(ops, z, y, weight, function=function, options=options):
+            return function(ops, z, y, weight=weight, **options)
+
+        expected = jax.value_and_grad(partial(loss, losses.OPS))(z, y, weight)
+        shards = partial(jax.shard_map, mesh=mesh, in_specs=(halves,) * 3)
+        within = shards(jax.value_and_grad(partial(loss, ops)), out_specs=(PartitionSpec(), halves))
+        around = jax.value_and_grad(shards(partial(loss, ops), out_specs=PartitionSpec()))
+        for gradient in (within, around):
+            for found, number in zip(jax.jit(gradient)(z, y, weight), expected, strict=True):
+                np.testing.assert_allclose(found, number, rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.slow
-def test_sharded_inputs_give_the_loss_of_the_whole_batch():
+@pytest.mark.parametrize("check", ["sharded", "pooled"])
+def test_shards_give_the_loss_of_the_whole_batch(check):
     """Two devices are made before JAX starts, so in a process of their own."""
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
-    code = "from tests.test_jax import sharded; sharded()"
+    code = f"from tests.test_jax import {check}; {check}()"
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -327,6 +327,9 @@ def test_steps_and_shares_survive_a_model_in_half_precision():
         value = loss(torch.zeros(2048, 3), torch.ones(2048, 3))
     assert torch.isfinite(value)
     assert loss.examples.tolist() == [40 * 2048] * 3
+    running = SigmoidF1(momentum=0.5).bfloat16()
+    running(torch.zeros(2, 3), torch.ones(2, 3))
+    assert (running.bfloat16().running.dtype, running.steps.dtype) == (torch.float32, torch.float32)
 
 
 def test_whole_numbers_of_numpy_are_whole_numbers():

@@ -47,6 +47,13 @@ class Ops:
     sqrt: Callable[[Array], Array]
     abs: Callable[[Array], Array]
     sin: Callable[[Array], Array]
+    pool: Callable[..., tuple[Array, ...]] = lambda *sums: sums
+    """``pool(*sums)``: sums over the examples at hand (arrays or numbers) as sums over all examples.
+
+    Where a batch lies in shards on several devices they are added up, with their gradient.
+    """
+    pool_max: Callable[[Array], Array] = lambda most: most
+    """The same for a maximum over examples, without a gradient."""
 
 
 def _widen(x: Array) -> Array:
@@ -56,7 +63,7 @@ def _widen(x: Array) -> Array:
 
 def static_size(x: Array, axis: int | tuple[int, ...]) -> int:
     """The number of entries along axes, where shapes are known beforehand."""
-    return x.shape[axis] if isinstance(axis, int) else math.prod(x.shape[a] for a in axis)
+    return x.shape[axis] if isinstance(axis, int) else math.prod([x.shape[a] for a in axis])
 
 
 def scaled_divide(

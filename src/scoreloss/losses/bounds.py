@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreloss.counts import division, mean_over_units, unit_weights
+from scoreloss.counts import division, mean_over_units, over_all_examples, unit_weights
 from scoreloss.losses.shared import prepare, times
 from scoreloss.ops import Array, Ops
 
@@ -118,6 +118,7 @@ def hinge_f1(
     missed = ops.sum(times(y * ops.clip(1 - z, 0.0, None), w), (-2, -1))
     raised = ops.sum(times((1 - y) * ops.clip(1 + z, 0.0, None), w), (-2, -1))
     positives = ops.sum(times(y, w), (-2, -1))
+    missed, raised, positives = over_all_examples(ops, "micro", missed, raised, positives)
     found = ops.clip(positives - missed, 0.0, None)
     return ops.where(positives > 0, division(ops)(missed + raised, positives + found), 1.0)
 
@@ -127,10 +128,12 @@ def label_priors(ops: Ops, positives: Array, examples: Array) -> Array:
     return (positives + 1) / (examples + 2)
 
 
-def label_sums(ops: Ops, targets: Array, weight: Array | None) -> tuple[Array, Array]:
-    """Of each label the positives, and the examples; ``weight`` has the shape of the targets."""
+def label_sums(ops: Ops, targets: Array, weight: Array | None, *values: Array) -> tuple[Array, ...]:
+    """Of each label the positives, the examples, and sums of more values; ``weight`` has the shape of the targets."""
     everything = ops.ones_like(targets) if weight is None else weight
-    return ops.sum(times(targets, weight), -2), ops.sum(everything, -2)
+    sums = (ops.sum(times(part, weight), -2) for part in (targets, *values))
+    positives, *others = sums
+    return over_all_examples(ops, "macro", positives, ops.sum(everything, -2), *others)
 
 
 def _sides(
@@ -145,17 +148,16 @@ def _sides(
     """Of each label the mean loss of its positives and of its negatives, over all examples, its prior, its weight."""
     z, y, weights = prepare(ops, logits, targets, mask, weight)
     w = weights.entries
-    positives, examples = label_sums(ops, y, w)
-    if prior is None:
-        prior = label_priors(ops, positives, examples)
     if bound == "hinge":
         plus, minus = ops.clip(1 - z, 0.0, None), ops.clip(1 + z, 0.0, None)
     else:
         plus, minus = ops.softplus(-z), ops.softplus(z)
+    positives, examples, on_positives, on_negatives = label_sums(ops, y, w, y * plus, (1 - y) * minus)
+    if prior is None:
+        prior = label_priors(ops, positives, examples)
     div = division(ops)
-    on_positives = div(ops.sum(times(y * plus, w), -2), examples)
-    on_negatives = div(ops.sum(times((1 - y) * minus, w), -2), examples)
-    return on_positives, on_negatives, prior, unit_weights(ops, weights, "macro")
+    units = unit_weights(ops, weights, "macro")
+    return div(on_positives, examples), div(on_negatives, examples), prior, units
 
 
 def _unit(bound: str) -> float:

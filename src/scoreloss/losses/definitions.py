@@ -16,7 +16,7 @@ from scoreloss.losses.options import PARAMETERS, check_options
 from scoreloss.ops import Array
 from scoreloss.surrogates import SURROGATES
 
-CALLED_WITH = ("ops", "logits", "targets", "mask", "weight", "knobs")
+CALLED_WITH = ("ops", "logits", "targets", "mask", "weight", "carry", "knobs")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from scoreloss.checks import InputError, formula_of, number_from, one_of
-from scoreloss.counts import AXES, division, mean_over_units, soft_counts, unit_shares
+from scoreloss.counts import AXES, Counts, Sums, division, mean_over_units, soft_counts, unit_shares
 from scoreloss.losses.shared import prepare
 from scoreloss.ops import Array, Ops
 from scoreloss.scores import SCORES, Div, Number, Score, f1, has_tp_factor, is_rational
@@ -30,16 +30,16 @@ def metric_loss(
     smoothing: float = 0.0,
     mask: Array | None = None,
     weight: Array | None = None,
+    carry: Callable[..., Sums] | None = None,
     **knobs: Any,
 ) -> Array:
     """1 - score of the soft counts, averaged as scikit-learn's word says.
 
     A vector with one a label (None), the mean over labels, plain or by positives (macro, weighted), the score
     of the pooled counts (micro), or the mean over rows (samples). ``knobs`` are the surrogate's own. Names are
-    taken as checked (``check_metric``).
+    taken as checked (``check_metric``). ``carry`` makes of the four sums of this batch those that are scored.
     A knob may be a number, or have one a label, (c,), or one a run and label, (runs, c).
     """
-    formula = SCORES[score] if isinstance(score, str) else score
     kind = SURROGATES[surrogate]
     logits, targets, weights = prepare(ops, logits, targets, mask, weight)
     units, shares = unit_shares(ops, weights, average)
@@ -47,20 +47,60 @@ def metric_loss(
         shares = weights.entries
     knobs = {name: across_examples(knob) for name, knob in knobs.items()}
     counts, true = soft_counts(
-        ops, *kind.stand_in(ops, logits, **knobs), targets, shares, average, bounded=kind.bounded
+        ops,
+        *kind.stand_in(ops, logits, **knobs),
+        targets,
+        shares,
+        average,
+        bounded=kind.bounded,
+        carry=carry,
     )
-    div = division(ops, smoothing=smoothing, least=None if kind.bounded else LEAST_DENOMINATOR)
-    losses = 1 - formula(*counts, div)
+    losses = unit_losses(
+        ops, counts, true, score=score, surrogate=surrogate, empty=empty, smoothing=smoothing
+    )
+    units = unit_importance(ops, true, units, score=score, average=average, empty=empty, smoothing=smoothing)
+    return mean_over_units(ops, losses, units, average)
+
+
+def unit_losses(
+    ops: Ops,
+    counts: Counts,
+    true: Array,
+    *,
+    score: str | Score,
+    surrogate: str,
+    empty: str,
+    smoothing: float,
+) -> Array:
+    """1 - the score of each unit, from its counts and its positives."""
+    formula = SCORES[score] if isinstance(score, str) else score
+    least = None if SURROGATES[surrogate].bounded else LEAST_DENOMINATOR
+    losses = 1 - formula(*counts, division(ops, smoothing=smoothing, least=least))
     if empty != "zero" and has_tp_factor(formula):
         losses = ops.where(true > 0, losses, 0.0)
-        if empty == "skip":
-            units = ops.where(true > 0, ops.ones_like(true) if units is None else units, 0.0)
+    return losses
+
+
+def unit_importance(
+    ops: Ops,
+    true: Array,
+    units: Array | None,
+    *,
+    score: str | Score,
+    average: str | None,
+    empty: str,
+    smoothing: float,
+) -> Array | None:
+    """How much each unit counts in the mean, from its positives and the weight it was given; None: all alike."""
+    formula = SCORES[score] if isinstance(score, str) else score
+    if empty == "skip" and has_tp_factor(formula):
+        units = ops.where(true > 0, ops.ones_like(true) if units is None else units, 0.0)
     if average == "weighted":
         support = true if units is None or smoothing else true * units
         seen = ops.ones_like(support)
         seen = seen if units is None else ops.where(units > 0, seen, 0.0)
         units = ops.where(ops.sum(support, -1, keepdims=True) > 0, support, seen)
-    return mean_over_units(ops, losses, units, average)
+    return units
 
 
 def mfc(

@@ -66,7 +66,8 @@ def _knob(name: str, value: Any, low: float = 0, high: float = math.inf) -> None
         raise InputError(f"{name} is {value!r}: its numbers must be {bound}")
 
 
-def _share(name: str, value: Any, *, strict: bool = False) -> None:
+def check_share(name: str, value: Any, *, strict: bool = False) -> None:
+    """Refuse what is not a number from 0 (above it if ``strict``) to 1, 1 left out."""
     number_from(name, value, 0, strict=strict)
     if value >= 1:
         raise InputError(f"{name} is {value!r}: it must lie below 1")
@@ -93,9 +94,9 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     "gamma_neg": _knob,
     "gamma_pos": _knob,
     "epsilon": partial(_knob, low=-1e30),
-    "clip": _share,
-    "recall": partial(_share, strict=True),
-    "precision": partial(_share, strict=True),
+    "clip": check_share,
+    "recall": partial(check_share, strict=True),
+    "precision": partial(check_share, strict=True),
     "bound": partial(one_of, allowed=BOUNDS),
     "temperature": partial(number_from, low=0, strict=True),
     "rank_temperature": partial(number_from, low=0, strict=True),

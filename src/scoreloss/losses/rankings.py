@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from scoreloss.counts import division, unit_shares, unit_weights
+from scoreloss.counts import division, mean_over_units, over_all_examples, unit_shares, unit_weights
 from scoreloss.losses.shared import (
     FAR,
     log_sum_exp,
@@ -117,8 +117,9 @@ def two_way(
         positives = times(y, share)
         hard = temperature * log_sum_exp(ops, -z / temperature, positives, axis)
         easy = log_sum_exp(ops, z, times(1 - y, share), axis)
-        counted = ops.sum(positives, axis) > 0
-        return reduce_rows(ops, ops.softplus(hard + easy), counted, units, "mean")
+        (total,) = over_all_examples(ops, average, ops.sum(positives, axis))
+        units = ops.where(total > 0, ops.ones_like(total) if units is None else units, 0.0)
+        return mean_over_units(ops, ops.where(total > 0, ops.softplus(hard + easy), 0.0), units, average)
 
     return side("macro", -2) + side("samples", -1)
 
@@ -144,7 +145,8 @@ def recall_at_k(
     z, y, weights = prepare(ops, logits, targets, mask, weight)
     rows = unit_weights(ops, weights, "samples")
     scaled = z / rank_temperature
-    others = ops.cast(-FAR * np.eye(z.shape[-1]), z)
+    labels = np.arange(z.shape[-1])
+    others = ops.cast(-FAR * (labels[:, None] == labels), z)
     if weights.mask is not None:
         others = others + (weights.mask[..., None, :] - 1) * FAR
     ahead = ops.sum(ops.sigmoid(scaled[..., None, :] - scaled[..., None] + others), -1)

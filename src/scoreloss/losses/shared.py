@@ -78,14 +78,20 @@ def times(values: Array, share: Array | None) -> Array:
 
 
 def log_sum_exp(ops: Ops, z: Array, weight: Array | None = None, axis: int = -1) -> Array:
-    """log of the sum of weight e^z along an axis; -FAR where all weights are 0."""
-    if z.shape[axis] == 0:
-        return ops.sum(z, axis) - FAR
+    """log of the sum of weight e^z along an axis; -FAR where all weights are 0. Axis -2 is that of the examples."""
     if weight is None:
+        if z.shape[axis] == 0:
+            return ops.sum(z, axis) - FAR
         top = ops.stop_gradient(ops.max(z, axis, keepdims=True))
         total = ops.sum(ops.exp(z - top), axis, keepdims=True)
     else:
-        top = ops.stop_gradient(ops.max(ops.where(weight > 0, z, -FAR), axis, keepdims=True))
+        top = ops.sum(z, axis, keepdims=True) - FAR  # the maximum of nothing
+        if z.shape[axis] != 0:
+            top = ops.stop_gradient(ops.max(ops.where(weight > 0, z, -FAR), axis, keepdims=True))
+        if axis == -2:
+            top = ops.pool_max(top)
         total = ops.sum(weight * ops.exp(ops.where(weight > 0, z - top, 0.0)), axis, keepdims=True)
+        if axis == -2:
+            (total,) = ops.pool(total)
         total = ops.where(total > 0, total, 1.0)
     return ops.sum(ops.log(total) + top, axis)

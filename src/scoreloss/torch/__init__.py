@@ -16,6 +16,8 @@ except ImportError as missing:
 from scoreloss.torch.base import Loss
 from scoreloss.torch.bounds import AUCPR, HingeF1, PrecisionAtRecall, RecallAtPrecision
 from scoreloss.torch.entries import BCE, Asymmetric, Focal, Hill, Poly1
+from scoreloss.torch.fused import fused_linear_loss
+from scoreloss.torch.large_batch import large_batch_step
 from scoreloss.torch.metric import (
     MFC,
     DoubleSoftF1,
@@ -100,6 +102,8 @@ __all__ = [
     "StackedLinear",
     "TwoWay",
     "UnboundedF1",
+    "fused_linear_loss",
+    "large_batch_step",
     "start_at_priors",
     "warm_up",
 ]

@@ -14,7 +14,8 @@ from scoreloss.checks import InputError
 from scoreloss.losses.definitions import Definition
 from scoreloss.losses.metric import across_examples
 from scoreloss.losses.options import KNOBS, check_options, check_whole, vector_of
-from scoreloss.torch.ops import OPS, wide, widen
+from scoreloss.torch.ops import wide, widen
+from scoreloss.torch.sync import ops_for
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +66,12 @@ class FunctionLoss(Loss):
 
     definition: ClassVar[Definition]
 
+    sums: ClassVar[tuple[str, ...]] = ()
+    """Buffers that add up over steps."""
+
+    sync: bool = False
+    """Whether the batch is that of all processes of ``torch.distributed``."""
+
     def __init__(self, **options: Any) -> None:
         check_options(options)
         super().__init__()
@@ -89,7 +96,8 @@ class FunctionLoss(Loss):
         """The loss of logits (..., n, c): a scalar, or one a run (see ``losses`` for mask and weight)."""
         self._check(logits, targets, mask, weight)
         options = {**self._options(wide(logits.dtype)), **self._of_batch(logits, targets, mask, weight)}
-        loss: Tensor = self.definition.function(OPS, logits, targets, mask=mask, weight=weight, **options)
+        ops = ops_for(sync=self.sync)
+        loss: Tensor = self.definition.function(ops, logits, targets, mask=mask, weight=weight, **options)
         return loss
 
     def _check(self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
@@ -102,6 +110,14 @@ class FunctionLoss(Loss):
         """Refuse logits of other runs or labels than those the loss was made for."""
         for name in self._sized():
             check_size(name, getattr(self, name), runs, labels)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Moved and cast like any module, but for the type of the sums: half precision would soon count no more."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name in self.sums:
+            if name in self._buffers:
+                setattr(self, name, widen(getattr(self, name)))
+        return self
 
     def _runs(self, logits: Tensor) -> Sequence[int]:
         return logits.shape[: -1 - len(self.outputs(1))]
@@ -122,7 +138,8 @@ class FunctionLoss(Loss):
 
     def extra_repr(self) -> str:
         """The options, for ``repr``."""
-        return ", ".join(f"{k}={v!r}" for k, v in self._options().items())
+        synced = {"sync": True} if self.sync else {}
+        return ", ".join(f"{k}={v!r}" for k, v in {**self._options(), **synced}.items())
 
 
 def check_size(name: str, own: Tensor, runs: Sequence[int], labels: int) -> None:

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from scoreloss.checks import InputError, number_from, one_of
+from scoreloss.counts import Sums
 from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.losses.metric import across_examples, check_metric
+from scoreloss.losses.options import check_share
 from scoreloss.scores import Score
 from scoreloss.start import checked_frequencies
 from scoreloss.surrogates import SURROGATES, Surrogate
@@ -43,15 +45,24 @@ class MetricLoss(FunctionLoss):
     ``init="prior"`` sets the offsets to logit(f) / slope of the label ``frequencies`` f, so that a logit of 0 says
     them: for a head without a bias.
 
+    ``sync``: the counts (for "samples" the mean over rows) are those of the examples of all processes of
+    ``torch.distributed``; the gradient is right once it is averaged over them, as DDP and FSDP do. See ``docs/scale.md``.
+    ``momentum`` m scores a running mean of the counts, (1 - m) sum of m^s counts s steps ago, so that a batch that is
+    too small for a score borrows from those before it; only this batch has a gradient. In ``eval()`` mode the counts
+    are the batch's own. It is no option of "samples", whose rows are whole.
+
     >>> loss = MetricLoss("jaccard", slope=2.0)
     >>> loss(torch.tensor([[9.0, -9.0], [9.0, 9.0]]), torch.tensor([[1, 0], [1, 1]])).item() < 1e-6
     True
     """
 
     definition = DEFINITIONS["metric_loss"]
+    sums = ("running", "steps")
 
     log_slope: nn.Parameter
     offset: nn.Parameter
+    running: Tensor
+    steps: Tensor
 
     def __init__(
         self,
@@ -64,9 +75,16 @@ class MetricLoss(FunctionLoss):
         learnable: str | Sequence[str] = (),
         init: str = "given",
         frequencies: ArrayLike | None = None,
+        sync: bool = False,
+        momentum: float = 0.0,
         runs: int | None = None,
         **knobs: Any,
     ) -> None:
+        check_share("momentum", momentum)
+        if momentum and average == "samples":
+            raise InputError(
+                f"momentum is {momentum:g}: average 'samples' scores whole rows, so it must be 0"
+            )
         one_of("init", init, INITS)
         if init == "prior":
             knobs["offset"] = _prior_offset(knobs, frequencies)
@@ -86,6 +104,12 @@ class MetricLoss(FunctionLoss):
             start = _start(name, knobs[name], runs)
             self.register_parameter("log_slope" if name == "slope" else name, nn.Parameter(start))
         self._learned = learned
+        self.sync = sync
+        self.momentum = momentum
+        if momentum:
+            self.register_buffer("running", torch.empty(0))
+            # Not a scalar: compiled, one of float64 is not updated (torch 2.13).
+            self.register_buffer("steps", torch.zeros(1))
 
     def _sized(self) -> list[str]:
         return [*super()._sized(), *("log_slope" if name == "slope" else name for name in self._learned)]
@@ -123,6 +147,35 @@ class MetricLoss(FunctionLoss):
     def _knobs(self, dtype: torch.dtype | None = None) -> Mapping[str, Any]:
         options = self._options(dtype)
         return {name: options[name] for name in self._kind.knobs}
+
+    def _of_batch(
+        self, logits: Tensor, targets: Tensor, mask: Tensor | None, weight: Tensor | None
+    ) -> dict[str, Any]:
+        return {"carry": self._carry} if self.momentum and self.training else {}
+
+    def _carry(self, *sums: Any) -> Sums:
+        """The running mean of the sums, with the gradient of this batch's."""
+        numbers = (torch.as_tensor(part, dtype=sums[0].dtype, device=sums[0].device) for part in sums)
+        now = torch.stack(torch.broadcast_tensors(*numbers))
+        with torch.no_grad():
+            if not self.running.numel():
+                self.running = torch.zeros_like(now)
+            if self.running.shape != now.shape:
+                raise InputError(
+                    f"logits need running counts of shape {tuple(now.shape)}: those so far have "
+                    f"{tuple(self.running.shape)}"
+                )
+            self.running.mul_(self.momentum).add_(now)
+            self.steps.mul_(self.momentum).add_(1)
+            mean = (self.running / self.steps).to(now.dtype)
+        return (mean + (now - now.detach())).unbind()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        """Running counts take the shape they were saved in."""
+        saved = state_dict.get(f"{prefix}running")
+        if self.momentum and saved is not None:
+            self.running = torch.zeros_like(saved, device=self.running.device)
+        super()._load_from_state_dict(state_dict, prefix, *others)
 
     @property
     def boundary(self) -> Any:
@@ -248,8 +301,17 @@ class UnboundedF1(MetricLoss):
         average: str | None = "macro",
         empty: str = "zero",
         smoothing: float = 0.0,
+        sync: bool = False,
+        momentum: float = 0.0,
     ) -> None:
-        super().__init__(**self.definition.fixed, average=average, empty=empty, smoothing=smoothing)
+        super().__init__(
+            **self.definition.fixed,
+            average=average,
+            empty=empty,
+            smoothing=smoothing,
+            sync=sync,
+            momentum=momentum,
+        )
 
 
 class SoftF1(MetricLoss):
@@ -257,8 +319,23 @@ class SoftF1(MetricLoss):
 
     definition = DEFINITIONS["soft_f1"]
 
-    def __init__(self, *, average: str | None = "macro", empty: str = "zero", smoothing: float = 0.0) -> None:
-        super().__init__(**self.definition.fixed, average=average, empty=empty, smoothing=smoothing)
+    def __init__(
+        self,
+        *,
+        average: str | None = "macro",
+        empty: str = "zero",
+        smoothing: float = 0.0,
+        sync: bool = False,
+        momentum: float = 0.0,
+    ) -> None:
+        super().__init__(
+            **self.definition.fixed,
+            average=average,
+            empty=empty,
+            smoothing=smoothing,
+            sync=sync,
+            momentum=momentum,
+        )
 
 
 class DoubleSoftF1(MetricLoss):
@@ -266,8 +343,21 @@ class DoubleSoftF1(MetricLoss):
 
     definition = DEFINITIONS["double_soft_f1"]
 
-    def __init__(self, *, average: str | None = "macro", smoothing: float = 0.0) -> None:
-        super().__init__(**self.definition.fixed, average=average, smoothing=smoothing)
+    def __init__(
+        self,
+        *,
+        average: str | None = "macro",
+        smoothing: float = 0.0,
+        sync: bool = False,
+        momentum: float = 0.0,
+    ) -> None:
+        super().__init__(
+            **self.definition.fixed,
+            average=average,
+            smoothing=smoothing,
+            sync=sync,
+            momentum=momentum,
+        )
 
 
 class MFC(MetricLoss):
@@ -275,9 +365,24 @@ class MFC(MetricLoss):
 
     learns = True
 
-    def __init__(self, labels: int, *, slope: float = 1.0, runs: int | None = None) -> None:
+    def __init__(
+        self,
+        labels: int,
+        *,
+        slope: float = 1.0,
+        sync: bool = False,
+        momentum: float = 0.0,
+        runs: int | None = None,
+    ) -> None:
         number_from("slope", slope, 0, strict=True)
         leading(None, labels)
         super().__init__(
-            "f1", average="micro", slope=slope, offset=[0.0] * labels, learnable="offset", runs=runs
+            "f1",
+            average="micro",
+            slope=slope,
+            offset=[0.0] * labels,
+            learnable="offset",
+            sync=sync,
+            momentum=momentum,
+            runs=runs,
         )

@@ -59,12 +59,16 @@ class ZLPR(FunctionLoss):
 
 
 class TwoWay(FunctionLoss):
-    """Two-way loss: hardest positives against hardest negatives, in each label and in each row. It only ranks."""
+    """Two-way loss: hardest positives against hardest negatives, in each label and in each row. It only ranks.
+
+    ``sync``: the columns of labels are those of all processes, and so is the mean over rows.
+    """
 
     definition = DEFINITIONS["two_way"]
 
-    def __init__(self, *, temperature: float = 4.0) -> None:
+    def __init__(self, *, temperature: float = 4.0, sync: bool = False) -> None:
         super().__init__(temperature=temperature)
+        self.sync = sync
 
 
 class RecallAtK(FunctionLoss):
