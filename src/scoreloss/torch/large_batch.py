@@ -103,12 +103,14 @@ def _gradients(
 
 
 def _joined(name: str, parts: Sequence[Tensor | None], sizes: Sequence[int]) -> Tensor | None:
-    """Masks or weights of all examples; those of labels are repeated for each example."""
+    """Masks or weights of all examples; those of labels stay so where they are the same in all batches."""
     there = [part for part in parts if part is not None]
     if not there:
         return None
     if len(there) < len(parts):
         raise InputError(f"{name} is None in some of the batches: it must be in all of them, or in none")
+    if all(part.ndim < 2 and _alike(part, there[0]) for part in there):
+        return there[0]
     rows = [part if part.ndim > 1 else part.unsqueeze(0) for part in there]
     return torch.cat(
         [part.expand(*part.shape[:-2], n, part.shape[-1]) for part, n in zip(rows, sizes, strict=True)], -2
