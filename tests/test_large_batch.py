@@ -87,6 +87,20 @@ def test_every_loss_is_that_of_the_whole_batch(name, extra, dtype, tolerance):
         torch.testing.assert_close(own, other, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("average", ["macro", "samples", "micro"])
+def test_weights_of_labels_may_change_from_batch_to_batch(average):
+    x, y = data()
+    mask = torch.rand(N, C, generator=torch.Generator().manual_seed(2)) < 0.7
+    model, loss = network(C), MetricLoss("f1", average=average)
+    labels = torch.tensor([1.0, 0.5, 2.0, 1.0]).double()
+    for weights in ([labels] * len(SIZES), [place * labels for place in range(1, 5)]):
+        batches = [(*parts, weight) for parts, weight in zip(in_pieces(x, y, mask), weights, strict=True)]
+        each = torch.cat([w.expand(n, C) for w, n in zip(weights, SIZES, strict=True)])
+        whole = labels if weights[1] is labels else each
+        expected = loss(model(x), y, mask=mask, weight=whole)
+        torch.testing.assert_close(large_batch_step(model, loss, batches), expected.detach())
+
+
 def test_a_mean_over_micro_batches_is_something_else():
     x, y = data()
     model, loss = network(C), SigmoidF1()
