@@ -198,8 +198,8 @@ function figures(box, data, metrics, rules) {
   }
 
   function learningCurves() {
-    const drawn = used.filter((name) => name in data.curves.rules);
-    const rule = select("rule", drawn, drawn.includes(first) ? first : drawn[0], () => card.redraw());
+    const followed = Object.fromEntries(Object.entries(used).filter(([rule]) => data.curves.rules[rule]));
+    const rule = select("rule", followed, followed[first] ? first : Object.keys(followed)[0], () => card.redraw());
     const card = figure(box, "Learning curves", "Weighted F1 on validation data by epoch, mean over seeds; rules that learn are cross-fitted.", "", [rule], () => {
       const of = data.curves.rules[rule.value] ?? {};
       const traces = Object.keys(of).map((loss) => lines(loss, data.curves.epoch, of[loss].map((value) => (value === null ? null : value / 10)), { hovertemplate: `${loss}, epoch %{x}: %{y:.1f}<extra></extra>` }));
@@ -253,6 +253,7 @@ dark.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
 inflated("data").then((text) => {
   const data = JSON.parse(text);
   sections.forEach((section, k) => figures(section.querySelector(".figures"), data.datasets[k], data.metrics, data.rules));
-}).catch(() => {
+}).catch((problem) => {
+  console.error(problem);
   sections.forEach((section) => section.querySelector(".time").before(make("p", { className: "card", textContent: "The figures need a browser of 2023 or later." })));
 });
