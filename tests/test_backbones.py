@@ -99,6 +99,7 @@ def test_damage_is_said_and_mended():
             {},
             "'identity': some is of kind text.*be tfidf, the name or folder",
         ),
+        (Data("text", TITLES), "timm:resnet18", {}, "'timm:resnet18': some is of kind text"),
         (Data("image", []), "tfidf", {}, "'tfidf': some is of kind image, for which it may be the name or"),
         (Data("sound", []), "tfidf", {}, "the kind of dataset is 'sound': it may be matrix, text, image"),
         (Data("text", TITLES), "tfidf", {"dtype": "int8"}, "dtype is 'int8'.*float16, float32"),

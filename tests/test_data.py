@@ -655,7 +655,7 @@ def test_texts_of_ones_own_are_benched_by_their_words(capsys, tmp_path, monkeypa
     monkeypatch.setenv("SCORELOSS_CACHE", str(tmp_path / "cache"))
     rng = np.random.default_rng(0)
     topics = rng.random((200, 3)) < [0.5, 0.3, 0.2]
-    noise = rng.integers(0, 20, (200, 4))
+    noise = rng.integers(0, 150, (200, 1))  # words so rare that each seed learns others
     lines = [
         json.dumps(
             {
@@ -670,10 +670,11 @@ def test_texts_of_ones_own_are_benched_by_their_words(capsys, tmp_path, monkeypa
     command += ["--head", "linear", "--seeds", "2", "--losses", "sigmoid_f1", "--epochs", "30", "--lr", "0.1"]
     status, out, err = run(capsys, *command)
     assert status == 0, err
-    assert len(list((tmp_path / "cache").glob("*/*/features.npy"))) == 2
+    widths = {np.load(path).shape[1] for path in (tmp_path / "cache").glob("*/*/features.npy")}
+    assert len(widths) == 2
     (first, *_) = (tmp_path / "o/cells").iterdir()
     cell = json.loads(first.read_text())
     assert cell["cell"]["backbone"] == "tfidf"
-    assert cell["result"]["rules"]["fixed_0.5"]["test"]["weighted_f1"] > 0.8
+    assert cell["result"]["rules"]["fixed_0.5"]["test"]["weighted_f1"] > 0.7
     status, out, err = run(capsys, *command)
     assert "0 runs trained, 2 kept" in out

@@ -317,3 +317,19 @@ def test_the_sentence_on_several_datasets_counts_where_the_best_is_reached():
     assert "no loss is within noise of the best on any of 2" in headline_across([of(top, own)] * 2)
     also = dataclasses.replace(near, name="c")
     assert "a and c are each best" in headline_across([of(top, near, also)] * 2)
+
+
+def test_a_benchmark_that_is_stopped_leaves_the_report_of_the_one_before(tmp_path, capsys):
+    from scoreloss.bench.run import bench
+    from scoreloss.data import load
+
+    def stopped(line, *, counting=False):
+        if counting:
+            raise KeyboardInterrupt
+
+    yeast, before, after = load("yeast"), Settings(head="linear", epochs=2), Settings(head="linear", epochs=3)
+    bench(yeast, ["bce"], 1, before, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        bench(yeast, ["bce"], 1, after, tmp_path, say=stopped)
+    assert main(["report", str(tmp_path)]) == 0
+    assert "bce" in capsys.readouterr().out

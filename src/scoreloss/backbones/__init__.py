@@ -78,8 +78,10 @@ def features(
     if batch_size is not None and batch_size < 1:
         raise InputError(f"batch_size is {batch_size}: it must be at least 1")
     one_of("the kind of dataset", dataset.kind, TAKES)
-    if (backbone == "identity") != (dataset.kind == "matrix") or (
-        dataset.kind != "text" and backbone == "tfidf"
+    if (
+        (backbone == "identity") != (dataset.kind == "matrix")
+        or (dataset.kind != "text" and backbone == "tfidf")
+        or (dataset.kind != "image" and backbone.startswith("timm:"))
     ):
         raise InputError(
             f"backbone is {backbone!r}: {dataset.name} is of kind {dataset.kind}, for which it may be {TAKES[dataset.kind]}"

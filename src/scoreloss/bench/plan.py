@@ -115,14 +115,15 @@ def cells(
     ]
 
 
-def packs(missing: Sequence[Cell], outputs: Mapping[Cell, tuple[int, ...]]) -> list[list[list[Cell]]]:
+def packs(missing: Sequence[Cell], shapes: Mapping[Cell, tuple[int, ...]]) -> list[list[list[Cell]]]:
     """Cells that are trained together, as [seed][loss] with the same losses for each seed of a pack.
 
-    ``outputs`` are the shapes of the logits that each cell's loss takes: those of a pack are alike.
+    ``shapes`` are those of each cell's head, the width of its features and the shape of its logits: those of a pack are
+    alike.
     """
     by_seed: dict[tuple[tuple[int, ...], int], list[Cell]] = defaultdict(list)
     for cell in missing:
-        by_seed[outputs[cell], cell.seed].append(cell)
+        by_seed[shapes[cell], cell.seed].append(cell)
     by_losses: dict[tuple[object, ...], list[list[Cell]]] = defaultdict(list)
     for (shape, _), row in by_seed.items():
         by_losses[shape, *(cell.loss for cell in row)].append(row)

@@ -48,33 +48,41 @@ def bench(
     *,
     backbone: str = "identity",
     cache: Path | None = None,
+    dtype: str = "float32",
     force: bool = False,
     say: Say = silent,
 ) -> Outcome:
     """Compare losses and threshold rules on a dataset. Cells whose results are there are not trained again.
 
-    ``cache`` is where the features of the ``backbone`` are kept (``scoreloss.backbones.features``).
+    ``cache`` is where the features of the ``backbone`` are kept, ``dtype`` how (``scoreloss.backbones.features``).
     """
     splits = {seed: split_for(dataset, seed) for seed in range(seeds)}
     inputs = {
-        seed: features(dataset, backbone, cache=cache, fit_on=split.pool, say=say)
+        seed: features(dataset, backbone, cache=cache, dtype=dtype, fit_on=split.pool, say=say)
         for seed, split in splits.items()
     }
-    planned = cells(dataset, losses, seeds, settings, backbone)
+    planned = cells(
+        dataset, losses, seeds, settings, backbone if dtype == "float32" else f"{backbone} as {dtype}"
+    )
     store = Store(folder)
     store.open()
     store.check_free(planned)
     store.write_splits(split_record(dataset, splits))
     data = Labelled.of(dataset)
-    store.write_bench({"data": data.record(), "cells": [cell.describe() for cell in planned]})
     results, missing = ({}, planned) if force else _kept(store, planned, say)
     kept = len(results)
-    outputs = {}
+    shapes = {}
     for cell in missing:
         pool = dataset.targets[splits[cell.seed].pool]
-        outputs[cell] = LOSSES[cell.loss].for_targets(pool).outputs(pool.shape[1])
-    for pack in packs(missing, outputs):
-        for cell, result in train_pack(dataset, inputs, pack, splits, say).items():
+        outputs = LOSSES[cell.loss].for_targets(pool).outputs(pool.shape[1])
+        shapes[cell] = (inputs[cell.seed].shape[1], *outputs)
+    record = {"data": data.record(), "cells": [cell.describe() for cell in planned]}
+    if not missing:
+        store.write_bench(record)
+    for pack in packs(missing, shapes):
+        trained = train_pack(dataset, inputs, pack, splits, say)
+        store.write_bench(record)  # not before: until then the report is that of the benchmark before
+        for cell, result in trained.items():
             store.write(cell, result)
             results[cell] = result
     diverged = [cell for cell in planned if results[cell]["diverged"]]

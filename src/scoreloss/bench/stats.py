@@ -153,7 +153,7 @@ class Resamples:
                 score(*hard_counts(targets, unpack(text, targets.shape), None, None, axis=1), DIV)
                 for text in predicted
             ]
-            means = weights.astype(np.float64) @ np.stack(of_rows, axis=1) / total
+            means = DIV(weights.astype(np.float64) @ np.stack(of_rows, axis=1), total)
             for values, metrics in zip(means.T, found, strict=True):
                 metrics[name] = values
         return found

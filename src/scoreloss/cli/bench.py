@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -68,6 +69,9 @@ def run(options: argparse.Namespace) -> int:
     from scoreloss.bench.run import bench
 
     start = time.perf_counter()
+    progress = Progress()
+    if options.framework == "keras":
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what TensorFlow says of itself is no news here
     settings = Settings(
         head=options.head,
         epochs=options.epochs,
@@ -81,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     losses = PAPER_LOSSES if options.losses is None else _names(options.losses)
     if "all" in losses:
         losses = losses_in(settings.framework)
-    progress = Progress()
+        if left := [name for name in losses_in("torch") if name not in losses]:
+            progress.say(f"left out, since only torch trains the parameters they have: {', '.join(left)}")
     if dataset.problems:
         progress.say(f"something was skipped or mended while reading: scoreloss data check {options.dataset}")
     outcome = bench(
@@ -92,6 +97,7 @@ def run(options: argparse.Namespace) -> int:
         options.out or Path("runs") / dataset.name,
         backbone=options.backbone,
         cache=options.cache,
+        dtype=options.dtype,
         force=options.force,
         say=progress.say,
     )

@@ -64,6 +64,12 @@ def add_backbone(parser: argparse.ArgumentParser, default: str | None = None) ->
         metavar="DIR",
         help="folder of the features (default: SCORELOSS_CACHE, or ~/.cache/scoreloss)",
     )
+    parser.add_argument(
+        "--dtype",
+        default="float32",
+        metavar="TYPE",
+        help="float32, or float16 for half the disk (default: %(default)s)",
+    )
 
 
 def dataset_from(options: argparse.Namespace) -> Dataset:

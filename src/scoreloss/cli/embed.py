@@ -20,12 +20,6 @@ def add(commands: Commands) -> None:
     add_dataset(embed)
     add_backbone(embed)
     embed.add_argument(
-        "--dtype",
-        default="float32",
-        metavar="TYPE",
-        help="float32, or float16 for half the disk (default: %(default)s)",
-    )
-    embed.add_argument(
         "--batch-size", type=int, metavar="N", help="examples a step (default: the backbone's)"
     )
     embed.add_argument(
