@@ -3,7 +3,6 @@
 import gc
 import itertools
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -234,8 +233,7 @@ def _worker(rank, world, folder, names):
         dist.barrier()
     gc.collect()  # DDP's modules hold the group in cycles
     dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(0)  # all is saved; a thread of gloo that outlives the interpreter would abort the process now and then
+    os._exit(0)  # a thread of gloo that outlives the interpreter would abort it now and then
 
 
 def run(world, *names):
