@@ -20,6 +20,11 @@ class InputError(ValueError):
     """A wrong argument, option or file. The command line prints it as one line."""
 
 
+def reason_of(problem: BaseException) -> str:
+    """The first line of what an exception says; its name where it says nothing."""
+    return next(iter(str(problem).splitlines()), type(problem).__name__)
+
+
 def one_of(argument: str, value: Any, allowed: Iterable[Any]) -> None:
     """Refuse a value that is not among the allowed ones, with the nearest of them."""
     names = list(allowed)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scoreloss.backbones import weights
 from scoreloss.backbones.cache import Digests, Indices, digest_of
 from scoreloss.backbones.encoder import Batches
-from scoreloss.checks import InputError
+from scoreloss.checks import InputError, reason_of
 
 VERSION = 1
 """Rises when the same model would give other features."""
@@ -163,7 +163,7 @@ def _read(path: Path, numbers: Callable[[Any], NDArray[np.float32]]) -> NDArray[
     try:
         return numbers(upright(path))
     except Exception as problem:
-        text = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        text = reason_of(problem)
         return "not an image" if text.startswith("cannot identify image") else text
 
 
@@ -195,8 +195,9 @@ def _loaded(name: str, folder: Path) -> Model:
             folder, use_safetensors=True, output_loading_info=True
         )
     except Exception as problem:  # a folder may be wrong in many ways
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise InputError(f"backbone {name} cannot be loaded as an image model: {reason}") from problem
+        raise InputError(
+            f"backbone {name} cannot be loaded as an image model: {reason_of(problem)}"
+        ) from problem
     finally:
         if bars:
             logging.enable_progress_bar()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scoreloss.backbones import weights
 from scoreloss.backbones.cache import Digests, Indices, digest_of
 from scoreloss.backbones.encoder import Batches
-from scoreloss.checks import InputError
+from scoreloss.checks import InputError, reason_of
 
 VERSION = 1
 """Rises when the same model would give other features."""
@@ -93,8 +93,9 @@ def _loaded(name: str, folder: str) -> Any:
             folder, local_files_only=True, model_kwargs={"use_safetensors": True}
         )
     except Exception as problem:  # a folder may be wrong in many ways
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise InputError(f"backbone {name} cannot be loaded as a text encoder: {reason}") from problem
+        raise InputError(
+            f"backbone {name} cannot be loaded as a text encoder: {reason_of(problem)}"
+        ) from problem
     finally:
         logger.setLevel(level)
         if bars:

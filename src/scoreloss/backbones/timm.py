@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from scoreloss.backbones import weights
 from scoreloss.backbones.image import ImageEncoder, Model, forward_on
-from scoreloss.checks import InputError
+from scoreloss.checks import InputError, reason_of
 
 VERSION = 1
 """Rises when the same model would give other features."""
@@ -43,8 +43,7 @@ def _loaded(name: str, folder: Path) -> Model:
     try:
         network = timm.create_model(f"local-dir:{folder.absolute()}", pretrained=True, num_classes=0)
     except Exception as problem:  # a folder may be wrong in many ways
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise InputError(f"backbone timm:{name} cannot be loaded: {reason}") from problem
+        raise InputError(f"backbone timm:{name} cannot be loaded: {reason_of(problem)}") from problem
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network = network.eval().to(device).to(memory_format=torch.channels_last)
     transform = create_transform(**resolve_model_data_config(network), is_training=False)
