@@ -144,7 +144,7 @@ CATALOGUE = (
         "micro F1 of soft counts, an offset learned for each label",
         ("slope 1",),
         "-offset",
-        "gives rare labels up: micro F1 66.1, macro F1 41.4",
+        "gives rare labels up: micro F1 66.2, macro F1 41.4",
     ),
     Entry(
         "hinge_f1",
@@ -152,7 +152,7 @@ CATALOGUE = (
         "a bound on micro F1",
         (),
         "0",
-        "gives rare labels up: micro F1 66.1, macro F1 43.7",
+        "gives rare labels up: micro F1 66.1, macro F1 43.8",
     ),
     Entry(
         "precision_at_recall",
