@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from scoreloss.bench.decide import weighted_f1
-from scoreloss.bench.plan import split_for
+from scoreloss.bench.splits import split_for
 from scoreloss.bench.train import Pack, Run
 from scoreloss.data import load
 from scoreloss.torch import SigmoidF1

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from scoreloss.bench.plan import split_for
+from scoreloss.bench.splits import split_for
 from scoreloss.bench.train import Pack, Run
 from scoreloss.data import load
 from scoreloss.torch import BCE, Loss, SigmoidF1

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from scoreloss.bench.plan import HEADS, PAPER_LOSSES, Split, split_for
+from scoreloss.bench.contenders import PAPER_LOSSES
+from scoreloss.bench.plan import HEADS
+from scoreloss.bench.splits import Split, split_for
 from scoreloss.bench.train import Pack, Run
 from scoreloss.data import Dataset, load
 from scoreloss.metrics import label_frequencies

@@ -333,7 +333,7 @@ def test_the_prior_bias_says_the_frequencies():
 def test_the_bench_trains_the_same_heads_as_with_torch(head, monkeypatch):
     """Without the epsilon, which Keras's Adam adds before its correction of the first steps."""
     from scoreloss.bench import train, train_keras
-    from scoreloss.bench.plan import Split
+    from scoreloss.bench.splits import Split
     from scoreloss.bench.train import Pack, Run
     from scoreloss.bench.train_keras import KerasPack
 

@@ -3,8 +3,10 @@
 import numpy as np
 
 from scoreloss.bench import decide
-from scoreloss.bench.plan import Cell, Settings, Split
+from scoreloss.bench.contenders import contenders
+from scoreloss.bench.plan import Cell, Settings
 from scoreloss.bench.results import Labelled, sum_up
+from scoreloss.bench.splits import Split
 from scoreloss.torch import LOSSES
 
 
@@ -19,9 +21,12 @@ def made_up(
     split = Split(np.arange(third), np.arange(third, 2 * third), np.arange(2 * third, n))
     data = Labelled(name, names, targets, (), "0" * 64, ("train", "test"))
     planned = cells or [
-        Cell(name, data.content_hash, loss, s, Settings()) for loss in losses for s in range(seeds)
+        Cell(name, data.content_hash, contender, s, Settings())
+        for contender in contenders(losses)
+        for s in range(seeds)
     ]
-    found = {cell: result_of(rng, cell, targets, split, list(losses).index(cell.loss)) for cell in planned}
+    order = list(dict.fromkeys(cell.name for cell in planned))
+    found = {cell: result_of(rng, cell, targets, split, order.index(cell.name)) for cell in planned}
     return sum_up(data, planned, found, dict.fromkeys(range(seeds), split))
 
 
@@ -29,15 +34,16 @@ def result_of(rng, cell, targets, split, place):
     scores = np.clip(0.6 * targets + rng.random(targets.shape) * (0.9 - 0.02 * place), 0, 1)
     validation, test = ((targets[rows], scores[rows]) for rows in (split.validation, split.test))
     of_rule = {
-        rule: {"epoch": 1, "validation_weighted_f1": 0.5, **decide.judge(rule, validation, test)}
+        rule: {"config": 0, "epoch": 1, "validation_weighted_f1": 0.5, **decide.judge(rule, validation, test)}
         for rule in decide.rules_for(LOSSES[cell.loss].for_targets(targets))
     }
     on_chances = decide.judge_on_chances(validation, test, decide.halves(validation[0], cell.seed))
-    of_rule |= {rule: {"epoch": 1, **judged} for rule, judged in on_chances.items()}
+    of_rule |= {rule: {"config": 0, "epoch": 1, **judged} for rule, judged in on_chances.items()}
     return {
         "rules": of_rule,
         "threshold_curves": decide.threshold_curves(*validation),
         "diverged": False,
+        "tried": {rule: [rng.random() for _ in cell.contender.configs] for rule in decide.RULES_ON_SCORES},
         "seconds": 1.5,
         "curve": {"epoch": [1, 2, 3], **{rule: [0.2, None, 0.5] for rule in decide.RULES_ON_SCORES}},
     }

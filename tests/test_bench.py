@@ -15,7 +15,11 @@ import pytest
 import scoreloss as sl
 from scoreloss import data
 from scoreloss.bench import decide
-from scoreloss.bench.plan import PAPER_LOSSES, Cell, Settings, split_for
+from scoreloss.bench.contenders import PAPER_LOSSES, contenders
+from scoreloss.bench.material import Material
+from scoreloss.bench.plan import Cell, Settings, cells
+from scoreloss.bench.search import train_pack
+from scoreloss.bench.splits import split_for
 from scoreloss.bench.store import Damaged, Store, write_whole
 from scoreloss.cli import main
 
@@ -55,21 +59,17 @@ def test_a_seed_draws_the_validation_part_and_never_touches_the_test_part(yeast)
 
 def test_test_labels_decide_nothing(yeast):
     """Thresholds and chosen epochs stay the same when the test labels are poisoned."""
-    from scoreloss.bench.plan import cells, packs
-    from scoreloss.bench.run import train_pack
-
     poisoned = yeast.targets.copy()
     poisoned[yeast.splits["test"]] ^= True
     other = data.Dataset("yeast", yeast.inputs, poisoned, yeast.labels, yeast.splits)
     found = []
     for dataset in (yeast, other):
-        planned = cells(dataset, ["sigmoid_f1"], 1, Settings(head="linear", epochs=3))
-        result = train_pack(
-            dataset, {0: dataset.inputs}, packs(planned, {planned[0]: (14,)})[0], {0: split_for(dataset, 0)}
-        )[planned[0]]
+        planned = cells(dataset, contenders(["sigmoid_f1"], 3), 1, Settings(head="linear", epochs=3))
+        material = Material(dataset.targets, {0: dataset.inputs}, {0: split_for(dataset, 0)})
+        result, _ = train_pack(material, [planned])[planned[0]]
         found.append(
             {
-                rule: (r["fitted"], r["epoch"], r["validation_weighted_f1"])
+                rule: (r["fitted"], r["epoch"], r["config"], r["validation_weighted_f1"])
                 for rule, r in result["rules"].items()
             }
         )
@@ -107,7 +107,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path, capsys):
         bench(capsys, tmp_path / name)
         cells = [json.loads(p.read_text()) for p in sorted((tmp_path / name / "cells").iterdir())]
         for cell in cells:
-            cell["result"].pop("seconds")
+            cell.pop("seconds")
         results.append([(cell["cell"], cell["result"]) for cell in cells])
     assert results[0] == results[1]
 
@@ -264,14 +264,15 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 
 def test_infinite_thresholds_are_kept(tmp_path):
     store = Store(tmp_path)
-    cell = Cell("d", "h", "bce", 0, Settings())
+    (bce,) = contenders(["bce"])
+    cell, other = (Cell("d", "h", bce, seed, Settings()) for seed in (0, 1))
     store.open()
     assert store.read(cell) is None
     store.write(cell, {"thresholds": [0.5, float("inf")], "ece": float("nan")})
-    assert store.read(cell) == {"thresholds": [0.5, "inf"], "ece": None}
-    store.path(cell).rename(store.path(Cell("d", "h", "bce", 1, Settings())))
+    assert store.read(cell) == {"thresholds": [0.5, "inf"], "ece": None, "seconds": 0}
+    store.path(cell).rename(store.path(other))
     with pytest.raises(Damaged, match="does not hold this cell"):
-        store.read(Cell("d", "h", "bce", 1, Settings()))
+        store.read(other)
 
 
 def run_command(folder, *options):

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 import scoreloss as sl
 from scoreloss import data
-from scoreloss.bench.plan import split_for
+from scoreloss.bench.splits import split_for
 from scoreloss.cli import main
 from scoreloss.data.formats import EMBEDDED, FORMATS
 from scoreloss.data.statistics import PAPER, statistics

@@ -12,14 +12,17 @@ from pyarrow.parquet import read_table
 
 import scoreloss as sl
 from scoreloss.bench import decide, report, results
+from scoreloss.bench.contenders import Config, contenders, given
 from scoreloss.bench.packed import unpack
 from scoreloss.bench.plan import Cell, Settings
 from scoreloss.bench.report import figures, names
 from scoreloss.bench.report.published import published
 from scoreloss.bench.report.text import headline_across
+from scoreloss.bench.run import Bench, run
 from scoreloss.bench.stats import Gap, Row
 from scoreloss.bench.store import REPORTS, Store
 from scoreloss.cli import main
+from scoreloss.data import load
 from tests.report_cases import made_up
 
 MARKUP = ("<b>bold</b>", "<script>alert(1)</script>", '"&amp;', "a|b_c*")
@@ -240,7 +243,7 @@ def test_parquet_holds_every_cell_under_every_rule(bench):
                 == (cell["cell"]["loss"], cell["cell"]["seed"], rule)
             )
             assert line["weighted_f1"] == judged["test"]["weighted_f1"]
-            assert line["learning_rate"] == cell["cell"]["settings"]["learning_rate"]
+            assert line["learning_rate"] == cell["cell"]["configs"][judged["config"]]["learning_rate"]
             assert line["epoch"] == judged["epoch"]
 
 
@@ -271,26 +274,47 @@ def test_the_papers_numbers_stand_under_the_names_they_have_here():
     assert "58" in [line[-1] for line in page.tables[-1]]
 
 
-def test_slopes_and_offsets_are_drawn_where_the_cells_hold_a_grid_of_them():
+def test_slopes_and_offsets_are_drawn_where_a_loss_was_tried_with_several_of_both():
     assert figures.payload(made_up())["heat"] is None
-
-    @dataclasses.dataclass(frozen=True)
-    class Knobs(Cell):
-        slope: float = 1.0
-        offset: float = 0.0
-
-        def describe(self):
-            return {**super().describe(), "options": {"slope": self.slope, "offset": self.offset}}
-
-    grid = [
-        Knobs("made up", "h", "sigmoid_f1", s, Settings(), "identity", slope, offset)
-        for s in range(2)
-        for slope in (0.5, 1.0)
-        for offset in (0.0, 1.0, 2.0)
-    ]
-    drawn = figures.heat_map(made_up(losses=("sigmoid_f1",), cells=grid))["sigmoid_f1"]
+    grid = given(
+        {"loss": "sigmoid_f1", "slope": [0.5, 1.0], "offset": [0.0, 1.0, 2.0], "learning_rate": [0.1, 0.2]},
+        1,
+        Config(),
+    )
+    cells = [Cell("made up", "h", grid, s, Settings()) for s in range(2)]
+    found = made_up(losses=("sigmoid_f1",), cells=cells)
+    drawn = figures.heat_map(found)["sigmoid_f1"]
     assert (drawn["slopes"], drawn["offsets"]) == ([0.5, 1.0], [0.0, 1.0, 2.0])
-    assert np.shape(drawn["values"]) == (3, 2)
+    for row, offset in zip(drawn["values"], drawn["offsets"], strict=True):
+        for value, slope in zip(row, drawn["slopes"], strict=True):
+            at = [
+                k
+                for k, config in enumerate(grid.configs)
+                if dict(config.options) == {"slope": slope, "offset": offset}
+            ]
+            best = [max(found.found[cell]["tried"]["fixed_0.5"][k] for k in at) for cell in cells]
+            assert len(at) == 2
+            assert value == pytest.approx(100 * np.mean(best), abs=0.006)
+
+
+def test_what_was_chosen_is_said_where_there_was_a_choice(bench, tmp_path, capsys):
+    assert "What was chosen" not in (bench / "report.html").read_text()
+    options = ["--epochs", "2", "--seeds", "2", "--losses", "bce,recommended", "--head", "linear"]
+    assert main(["bench", "yeast", "--out", str(tmp_path), "--budget", "5", *options]) == 0
+    found = results.read(Store(tmp_path))
+    said = names.chosen(found, "fixed_0.5")
+    for loss in ("bce", "recommended"):
+        for cell, result in found.found.items():
+            taken = cell.contender.configs[result["rules"]["fixed_0.5"]["config"]]
+            tried = result["tried"]["fixed_0.5"]
+            assert len(tried) == 5
+            assert tried[cell.contender.configs.index(taken)] == max(tried)
+            if cell.name == loss:
+                assert f"learning rate {taken.learning_rate:g}" in said[loss]
+    page = (tmp_path / "report.html").read_text()
+    assert "What was chosen" in page
+    assert "Each loss was trained in 5 ways" in page
+    assert said["bce"] in (tmp_path / "report.md").read_text()
 
 
 @pytest.mark.slow
@@ -320,16 +344,15 @@ def test_the_sentence_on_several_datasets_counts_where_the_best_is_reached():
 
 
 def test_a_benchmark_that_is_stopped_leaves_the_report_of_the_one_before(tmp_path, capsys):
-    from scoreloss.bench.run import bench
-    from scoreloss.data import load
-
     def stopped(line, *, counting=False):
         if counting:
             raise KeyboardInterrupt
 
-    yeast, before, after = load("yeast"), Settings(head="linear", epochs=2), Settings(head="linear", epochs=3)
-    bench(yeast, ["bce"], 1, before, tmp_path)
+    def asked(epochs):
+        return Bench(load("yeast"), contenders(["bce"]), 1, Settings(head="linear", epochs=epochs))
+
+    run(asked(2), tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        bench(yeast, ["bce"], 1, after, tmp_path, say=stopped)
+        run(asked(3), tmp_path, say=stopped)
     assert main(["report", str(tmp_path)]) == 0
     assert "bce" in capsys.readouterr().out

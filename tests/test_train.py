@@ -7,7 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from scoreloss.bench.plan import Cell, Settings, Split, packs
+from scoreloss.bench import plan
+from scoreloss.bench.contenders import PAPER_LOSSES, contenders
+from scoreloss.bench.plan import Cell, Settings, packs
+from scoreloss.bench.splits import Split
 from scoreloss.bench.train import Adam, Pack, Run
 from scoreloss.checks import InputError
 from scoreloss.metrics import label_frequencies
@@ -49,7 +52,7 @@ def trained(data, runs, which, head, epochs=10):
 @pytest.mark.parametrize("head", ["linear", "mlp"])
 def test_a_stack_gives_each_run_the_weights_it_gets_alone(data, head):
     together = trained(data, runs(), [0, 1, 2], head)
-    assert together._adams[0].steps == 50
+    assert together._adam.steps == 50
     starts = {}
     for seed in range(3):
         for r, run in enumerate(runs()):
@@ -152,19 +155,38 @@ def test_features_that_do_not_vary_are_no_trouble(data):
 
 def test_packs_have_the_same_losses_for_each_seed():
     def cell(loss, seed):
-        return Cell("d", "h", loss, seed, Settings())
+        return Cell("d", "h", *contenders([loss]), seed, Settings(head="linear"))
+
+    def sizes(found):
+        return sorted([len(row) for row in pack] for pack in found)
 
     names = ["bce", "focal", "sigmoid_f1", "deep_f"]
     grid = [cell(loss, seed) for loss in names for seed in range(3)]
-    outputs = {c: (4, 3) if c.loss == "deep_f" else (4,) for c in grid}
-    assert sorted([len(row) for row in pack] for pack in packs(grid, outputs)) == [[1, 1, 1], [3, 3, 3]]
+    shapes = {c: (5, 4, 3) if c.loss == "deep_f" else (5, 4) for c in grid}
+    assert sizes(packs(grid, shapes, 100)) == [[1, 1, 1], [3, 3, 3]]
     ragged = [c for c in grid if (c.loss, c.seed) != ("bce", 1)]
-    assert sorted(len(row) for pack in packs(ragged, outputs) for row in pack) == [1, 1, 1, 2, 3, 3]
-    for pack in packs(ragged, outputs):
+    assert sorted(len(row) for pack in packs(ragged, shapes, 100) for row in pack) == [1, 1, 1, 2, 3, 3]
+    for pack in packs(ragged, shapes, 100):
         assert len({tuple(c.loss for c in row) for row in pack}) == 1
-    assert packs([], outputs) == []
-    wider = {**outputs, cell("deep_f", 1): (4, 5)}
-    assert sorted([len(row) for row in pack] for pack in packs(grid, wider)) == [[1], [1, 1], [3, 3, 3]]
+    assert packs([], shapes, 100) == []
+    wider = {**shapes, cell("deep_f", 1): (5, 4, 5)}
+    assert sizes(packs(grid, wider, 100)) == [[1], [1, 1], [3, 3, 3]]
+
+
+def test_a_pack_is_no_larger_than_what_a_person_would_not_mind_to_lose(monkeypatch):
+    grid = [
+        Cell("d", "h", c, s, Settings(head="linear")) for c in contenders(PAPER_LOSSES, 4) for s in range(3)
+    ]
+    shapes = dict.fromkeys(grid, (5, 4))
+    (whole,) = packs(grid, shapes, 100)
+    of_one = plan._work(grid[0], (5, 4), 100)
+    for limit, expected in ((of_one * 6.5, [(3, 2), (3, 2), (3, 1)]), (of_one * 2.5, [(2, 1), (1, 1)] * 5)):
+        monkeypatch.setattr(plan, "PACK_WORK", limit)
+        found = packs(grid, shapes, 100)
+        assert [(len(pack), len(pack[0])) for pack in found] == expected
+        assert sorted((c.name, c.seed) for p in found for row in p for c in row) == sorted(
+            (c.name, c.seed) for row in whole for c in row
+        )
 
 
 def test_losses_of_other_logits_are_not_stacked(data):

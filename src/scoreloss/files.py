@@ -1,4 +1,4 @@
-"""Files that are written whole, and arrays on disk with a description: safetensors with JSON in its header.
+"""Files that are written whole, files that are locked, and arrays on disk with a description in safetensors.
 
 Nothing is ever unpickled. What a description means is the business of whoever wrote it.
 """
@@ -9,8 +9,10 @@ import hashlib
 import importlib.util
 import json
 import os
+import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -37,6 +39,35 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def lock(handle: int, *, wait: Callable[[], None] | None = None) -> bool:
+    """Lock an open file until it is closed; the system does so too when the process dies.
+
+    Where another process holds it: False, or ``wait`` is called and then waited.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        while True:
+            try:
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+                return True
+            except OSError:
+                if wait is None:
+                    return False
+                wait()
+                time.sleep(1)
+    import fcntl
+
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if wait is None:
+            return False
+        wait()
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return True
 
 
 def write_arrays(path: str | Path, kind: str, description: Mapping[str, Any], arrays: Arrays) -> None:

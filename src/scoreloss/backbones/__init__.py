@@ -74,30 +74,11 @@ def features(
     all that is found with its checksums. Images that cannot be read are an ``InputError`` once all others are done and
     kept. ``identity`` returns the inputs themselves.
     """
-    one_of("dtype", dtype, DTYPES)
-    if batch_size is not None and batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}: it must be at least 1")
-    one_of("the kind of dataset", dataset.kind, TAKES)
-    if (
-        (backbone == "identity") != (dataset.kind == "matrix")
-        or (dataset.kind != "text" and backbone == "tfidf")
-        or (dataset.kind != "image" and backbone.startswith("timm:"))
-    ):
-        raise InputError(
-            f"backbone is {backbone!r}: {dataset.name} is of kind {dataset.kind}, for which it may be {TAKES[dataset.kind]}"
-        )
+    _check(dataset, backbone, dtype, batch_size)
     if backbone == "identity":
         return identity.features(dataset.inputs)
     encoder = _encoder(dataset, backbone, batch_size, fit_on)
-    folder = default_folder() if cache is None else Path(cache).expanduser()
-    entry = Entry(
-        folder,
-        encoder.recipe,
-        _data_key(dataset, encoder),
-        len(dataset.inputs),
-        dtype=dtype,
-        name=f"{dataset.name} by {backbone}",
-    )
+    entry = _entry(dataset, backbone, encoder, cache, dtype)
     try:
         found = entry.open(check=check)
     except Damaged:
@@ -110,6 +91,53 @@ def features(
         except Damaged as damage:
             say(f"damaged, made again: {damage}")
         return _made(entry, encoder, dataset, say) if found is None else found
+
+
+def kept_features(
+    dataset: Data,
+    backbone: str,
+    *,
+    cache: str | Path | None = None,
+    dtype: str = "float32",
+    fit_on: ArrayLike | None = None,
+) -> NDArray[Any] | None:
+    """The ``features`` if they are in the cache; None where they would have to be made."""
+    _check(dataset, backbone, dtype, None)
+    if backbone == "identity":
+        return identity.features(dataset.inputs)
+    try:
+        return _entry(dataset, backbone, _encoder(dataset, backbone, None, fit_on), cache, dtype).open(
+            check=False
+        )
+    except Damaged:
+        return None
+
+
+def _check(dataset: Data, backbone: str, dtype: str, batch_size: int | None) -> None:
+    one_of("dtype", dtype, DTYPES)
+    if batch_size is not None and batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}: it must be at least 1")
+    one_of("the kind of dataset", dataset.kind, TAKES)
+    if (
+        (backbone == "identity") != (dataset.kind == "matrix")
+        or (dataset.kind != "text" and backbone == "tfidf")
+        or (dataset.kind != "image" and backbone.startswith("timm:"))
+    ):
+        raise InputError(
+            f"backbone is {backbone!r}: {dataset.name} is of kind {dataset.kind}, for which it may be {TAKES[dataset.kind]}"
+        )
+
+
+def _entry(data: Data, backbone: str, encoder: Encoder, cache: str | Path | None, dtype: str) -> Entry:
+    folder = default_folder() if cache is None else Path(cache).expanduser()
+    return Entry(
+        folder,
+        encoder.recipe,
+        _data_key(data, encoder),
+        len(data.inputs),
+        dtype=dtype,
+        name=f"{data.name} by {backbone}",
+    )
 
 
 def _data_key(data: Data, encoder: Encoder) -> str:

@@ -14,8 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,10 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreloss.checks import InputError
+from scoreloss.files import lock
 from scoreloss.say import Say
 
 LAYOUT = 1
 """Rises when files of an older layout cannot be read any more."""
+
+WAITING = "another process makes these features: waiting for it"
 
 ROW = np.dtype([("input", "u8", (2,)), ("content", "u8")])
 DTYPES = ("float16", "float32")
@@ -99,7 +100,7 @@ class Entry:
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / f"{self.path.name}.lock").open("a") as handle:
             try:
-                _lock(handle.fileno(), say)
+                lock(handle.fileno(), wait=lambda: say(WAITING))
             except OSError as problem:
                 raise InputError(
                     f"cache folder {self.home} cannot be locked ({problem.strerror or problem}): "
@@ -292,25 +293,3 @@ def _to_disk(path: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _lock(handle: int, say: Say) -> None:
-    """Lock a file until it is closed; the system does so too when the process dies."""
-    waiting = "another process makes these features: waiting for it"
-    if sys.platform == "win32":
-        import msvcrt
-
-        while True:
-            try:
-                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-                return
-            except OSError:
-                say(waiting, counting=True)
-                time.sleep(1)
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say(waiting)
-        fcntl.flock(handle, fcntl.LOCK_EX)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoreloss.bench.packed import pack
-from scoreloss.bench.plan import Split
+from scoreloss.bench.splits import Split
 from scoreloss.calibrate import calibrate
 from scoreloss.checks import Booleans, Floats
 from scoreloss.counts import Counts, from_sums

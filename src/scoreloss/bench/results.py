@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from scoreloss.bench import decide
 from scoreloss.bench.packed import pack, unpack
-from scoreloss.bench.plan import Cell, Split, splits_of
+from scoreloss.bench.plan import Cell
+from scoreloss.bench.splits import Split, splits_of
 from scoreloss.bench.stats import Resamples, Row, summarise, with_gaps
 from scoreloss.bench.store import Damaged, Store
 from scoreloss.checks import Booleans, InputError
@@ -80,7 +81,7 @@ class Results:
     @property
     def losses(self) -> list[str]:
         """The losses that were trained, in the order of the plan."""
-        return list(dict.fromkeys(cell.loss for cell in self.found))
+        return list(dict.fromkeys(cell.name for cell in self.found))
 
     @property
     def diverged(self) -> list[Cell]:
@@ -92,7 +93,7 @@ class Results:
         return {
             cell.seed: result["rules"][rule]
             for cell, result in self.found.items()
-            if cell.loss == loss and rule in result.get("rules", ())
+            if cell.name == loss and rule in result.get("rules", ())
         }
 
 

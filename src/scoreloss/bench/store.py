@@ -1,4 +1,8 @@
-"""Results on disk: one JSON file a cell, written whole, with a checksum, so that a run can be stopped and go on."""
+"""Results on disk: one JSON file a cell, written whole, with a checksum, so that a run can be stopped and go on.
+
+Packs that were begun are kept in a list, and trained again as they were: a number may depend in its last digit on what
+was trained beside it. Who trains a pack holds a lock, so that several processes may work on one folder.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import hashlib
 import json
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from scoreloss.bench.plan import Cell
+from scoreloss.bench.plan import Cell, Pack
 from scoreloss.checks import InputError
-from scoreloss.files import write_whole
+from scoreloss.files import lock, write_whole
+from scoreloss.say import Say
 
 
 class Damaged(Exception):
@@ -20,7 +26,7 @@ class Damaged(Exception):
 
 
 REPORTS = ("report.html", "report.md", "table.tex", "cells.parquet")
-RECORDS = ("bench.json", "splits.json")
+RECORDS = ("bench.json", "splits.json", "packs.json")
 
 
 class Store:
@@ -48,7 +54,7 @@ class Store:
 
     def path(self, cell: Cell) -> Path:
         """Where the result of a cell is kept."""
-        return self.folder / "cells" / f"{cell.name}.json"
+        return self.folder / "cells" / f"{cell.file}.json"
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell; None where there is none yet, ``Damaged`` where it cannot be trusted."""
@@ -64,7 +70,71 @@ class Store:
         result = record.get("result")
         if not isinstance(result, dict) or record.get("sha256") != _checksum(result):
             raise Damaged(f"{path}: its checksum does not fit its content")
-        return result
+        return {**result, "seconds": record.get("seconds", 0.0)}
+
+    def has(self, cell: Cell) -> bool:
+        """Whether the result of a cell is there and can be trusted."""
+        try:
+            return self.read(cell) is not None
+        except Damaged:
+            return False
+
+    @contextmanager
+    def alone(self, say: Say) -> Iterator[None]:
+        """While this lasts no other process plans in this folder."""
+        with self._lock_file("plan").open("a") as handle:
+            lock(handle.fileno(), wait=lambda: say("another process plans in this folder: waiting for it"))
+            yield
+
+    def claim(self, pack: Pack, wait: Callable[[], None] | None = None) -> IO[str] | None:
+        """A handle that keeps other processes from this pack until it is closed; None where one of them has it."""
+        handle = self._lock_file(_id(pack)).open("a")
+        if lock(handle.fileno(), wait=wait):
+            return handle
+        handle.close()
+        return None
+
+    def _lock_file(self, name: str) -> Path:
+        folder = self.folder / ".locks"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name}.lock"
+
+    def begun(self, planned: Sequence[Cell]) -> list[Pack]:
+        """The packs of the list that lack a result, as far as they are planned."""
+        cells = {cell.file: cell for cell in planned}
+        found = [
+            [[cells[name] for name in row] for row in pack]
+            for pack in self._listed()
+            if all(name in cells for row in pack for name in row)
+        ]
+        return [pack for pack in found if not all(self.has(cell) for row in pack for cell in row)]
+
+    def list_packs(self, packs: Sequence[Pack]) -> None:
+        """Add packs to the list, unless they are in it."""
+        listed = self._listed()
+        new = [[[cell.file for cell in row] for row in pack] for pack in packs]
+        self._write_list([*listed, *(pack for pack in new if pack not in listed)])
+
+    def forget_packs(self, packs: Sequence[Pack]) -> None:
+        """Take packs off the list: they are done."""
+        done = [[[cell.file for cell in row] for row in pack] for pack in packs]
+        self._write_list([pack for pack in self._listed() if pack not in done])
+        for pack in packs:
+            self._lock_file(_id(pack)).unlink(missing_ok=True)
+
+    def _listed(self) -> list[list[list[str]]]:
+        try:
+            listed = json.loads((self.folder / "packs.json").read_text(encoding="utf-8"))
+            return [[[str(name) for name in row] for row in pack] for pack in listed]
+        except (ValueError, OSError, RecursionError, TypeError):
+            return []  # none, or none that can be trusted: the missing cells are planned anew
+
+    def _write_list(self, listed: list[list[list[str]]]) -> None:
+        path = self.folder / "packs.json"
+        if listed:
+            write_whole(path, json.dumps(listed, indent=1) + "\n")
+        else:
+            path.unlink(missing_ok=True)
 
     def write_splits(self, record: dict[str, Any]) -> None:
         """Keep the splits, beside those of other seeds of the same data."""
@@ -104,11 +174,21 @@ class Store:
             raise InputError(f"{path} is damaged (no record): scoreloss bench writes it")
         return record
 
-    def write(self, cell: Cell, result: dict[str, Any]) -> None:
-        """Keep the result of a cell."""
+    def write(self, cell: Cell, result: dict[str, Any], seconds: float = 0.0) -> None:
+        """Keep the result of a cell, and the time it took, which alone is another one each time."""
         result = _storable(result)
-        record = {"cell": cell.describe(), "result": result, "sha256": _checksum(result)}
+        record = {
+            "cell": cell.describe(),
+            "result": result,
+            "sha256": _checksum(result),
+            "seconds": round(seconds, 3),
+        }
         write_whole(self.path(cell), json.dumps(record, indent=1, allow_nan=False) + "\n")
+
+
+def _id(pack: Pack) -> str:
+    names = "\n".join(cell.file for row in pack for cell in row)
+    return hashlib.sha256(names.encode()).hexdigest()[:16]
 
 
 def _storable(value: Any) -> Any:

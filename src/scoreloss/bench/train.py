@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from scoreloss.bench.plan import HEADS, Split
+from scoreloss.bench.plan import HEADS
+from scoreloss.bench.splits import Split
 from scoreloss.checks import InputError
 from scoreloss.metrics import label_frequencies
 from scoreloss.torch import Loss, StackedLinear, start_at_priors
@@ -25,7 +26,7 @@ BETAS = (0.9, 0.999)
 EPS = 1e-8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Run:
     """One column of a pack: what is trained on every seed of it.
 
@@ -45,35 +46,34 @@ Layers = list[Tensor]
 class Pack:
     """Heads for every seed and run, and for every seed a split and a batch order.
 
-    Features are one matrix for all seeds, or one for each, and are standardised on each seed's training part. The last
-    one is always 1, and meets the bias.
+    Features are one matrix for all seeds, or one for each, and are standardised on each seed's training part; a tensor
+    is that already (``standardised``).
     """
 
     def __init__(
         self,
-        features: NDArray[np.floating] | Sequence[NDArray[np.floating]],
+        features: NDArray[np.floating] | Sequence[NDArray[np.floating]] | Tensor,
         targets: NDArray[np.bool_],
         splits: Sequence[Split],
         runs: Sequence[Run],
         seeds: Sequence[int],
         *,
         head: str,
-        batch_size: int,
+        batch_size: int | None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         if len({len(split.train) for split in splits}) != 1:
             raise InputError("the seeds of a pack must have training parts of one size")
         labels = targets.shape[1]
-        self.runs = runs
+        self.runs = list(runs)
         self.outputs = runs[0].loss.outputs(labels)
         if any(run.loss.outputs(labels) != self.outputs for run in runs):
             raise InputError("the losses of a pack must take logits of one shape")
-        self.batch_size = min(batch_size, len(splits[0].train))
-        self._together = _together(runs)
-        each = [features] * len(splits) if isinstance(features, np.ndarray) else features
-        self._features = torch.stack(
-            [_standardised(x, split.train, dtype) for x, split in zip(each, splits, strict=True)]
-        )
+        self.batch_size = len(splits[0].train) if batch_size is None else batch_size
+        if not isinstance(features, Tensor):
+            each = [features] * len(splits) if isinstance(features, np.ndarray) else features
+            features = standardised(each, splits, head=head, dtype=dtype)
+        self._features = features
         self._targets = torch.as_tensor(targets, dtype=dtype)
         self._train_rows = torch.as_tensor(np.stack([s.train for s in splits]))
         self._epoch = self._features.new_empty(self._train_rows.numel(), self._features.shape[2])
@@ -86,22 +86,22 @@ class Pack:
         def each_run(values: Sequence[float]) -> Tensor:
             return torch.tensor(values, dtype=dtype).view(-1, 1, 1)
 
-        self._adams = [
-            Adam(
-                self.layers,
-                rate=each_run([run.learning_rate for run in runs]),
-                decay=each_run([run.weight_decay for run in runs]),
-            )
-        ]
-        for run in runs:
-            own: Layers = list(run.loss.to(dtype).parameters())
-            if own:
-                self._adams.append(Adam(own, rate=torch.tensor(run.learning_rate, dtype=dtype)))
+        self._adam = Adam(
+            self.layers,
+            rate=each_run([run.learning_rate for run in runs]),
+            decay=each_run([run.weight_decay for run in runs]),
+        )
+        self._own = {
+            run: Adam(own, rate=torch.tensor(run.learning_rate, dtype=dtype))
+            for run in runs
+            if (own := Layers(run.loss.to(dtype).parameters()))
+        }
 
     @torch.no_grad()
     def logits(self, rows: Tensor, layers: Layers | None = None) -> Tensor:
         """Rows (seeds, n) to logits (runs, seeds, n, *outputs), by the heads as they are or by others."""
-        (logits,) = _logits(self._take(rows), self.layers if layers is None else layers, [len(self.runs)])
+        layers = self.layers if layers is None else layers
+        (logits,) = _logits(self._take(rows), layers, [layers[0].shape[1]])
         return torch.unflatten(logits, -1, self.outputs)
 
     def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -121,15 +121,16 @@ class Pack:
 
     def step(self, x: Tensor, y: Tensor) -> None:
         """One step of every run on its seed's batch."""
-        parts = _logits(x, self.layers, [width for _, width in self._together])
+        together = _together(self.runs)
+        parts = _logits(x, self.layers, [width for _, width in together])
         losses = [
-            loss(part.unflatten(-1, self.outputs), y)
-            for (loss, _), part in zip(self._together, parts, strict=True)
+            loss(part.unflatten(-1, self.outputs), y) for (loss, _), part in zip(together, parts, strict=True)
         ]
         ones = [torch.ones_like(loss) for loss in losses]
-        moved = [tensor for adam in self._adams for tensor in adam.layers]
+        adams = [self._adam, *self._own.values()]
+        moved = [tensor for adam in adams for tensor in adam.layers]
         gradients = iter(torch.autograd.grad(losses, moved, ones))
-        for adam in self._adams:
+        for adam in adams:
             adam.step([next(gradients) for _ in adam.layers])
 
     def _take(self, rows: Tensor, out: Tensor | None = None) -> Tensor:
@@ -139,12 +140,22 @@ class Pack:
         torch.index_select(self._features.view(-1, width), 0, flat.view(-1), out=picked)
         return picked.view(seeds, -1, width)
 
-    def train(self, epochs: int, after_epoch: Callable[[int], None] = lambda epoch: None) -> None:
-        """All epochs, counted from 1."""
-        for epoch in range(1, epochs + 1):
-            for x, y in self.batches():
-                self.step(x, y)
-            after_epoch(epoch)
+    def epoch(self) -> None:
+        """Every training example once."""
+        for x, y in self.batches():
+            self.step(x, y)
+
+    def train(self, epochs: int) -> None:
+        """So many epochs."""
+        for _ in range(epochs):
+            self.epoch()
+
+    def keep(self, columns: Sequence[int]) -> None:
+        """Go on with these runs alone; the others are done."""
+        self.runs = [self.runs[column] for column in columns]
+        self._adam.keep(columns)
+        self.layers = self._adam.layers
+        self._own = {run: adam for run, adam in self._own.items() if run in self.runs}
 
 
 class Adam:
@@ -157,6 +168,15 @@ class Adam:
         self.means = [torch.zeros_like(layer) for layer in layers]
         self.squares = [torch.zeros_like(layer) for layer in layers]
         self.steps = 0
+
+    def keep(self, columns: Sequence[int]) -> None:
+        """Go on with these columns of the layers, (seeds, columns, ...), alone."""
+        which = torch.tensor(columns)
+        self.layers = [layer.detach()[:, which].requires_grad_() for layer in self.layers]
+        self.means = [mean[:, which] for mean in self.means]
+        self.squares = [square[:, which] for square in self.squares]
+        self.rate = self.rate[which]
+        self.decay = self.decay if self.decay is None else self.decay[which]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
@@ -202,9 +222,28 @@ def _together(runs: Sequence[Run]) -> list[tuple[Loss, int]]:
     return groups
 
 
-def _standardised(features: NDArray[np.floating], train: NDArray[np.intp], dtype: torch.dtype) -> Tensor:
-    """All rows by the mean and spread of the training rows, and a last feature that is 1."""
+def standardised(
+    features: Sequence[NDArray[np.floating]],
+    splits: Sequence[Split],
+    *,
+    head: str,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """Features of each seed (seeds, n, d + 1) by the mean and spread of its training rows, as a head takes them.
+
+    The last feature is always 1, and meets the bias.
+    """
+    return torch.stack(
+        [_of_seed(x, split.train, head, dtype) for x, split in zip(features, splits, strict=True)]
+    )
+
+
+def _of_seed(
+    features: NDArray[np.floating], train: NDArray[np.intp], head: str, dtype: torch.dtype
+) -> Tensor:
     features = features.astype(np.promote_types(features.dtype, np.float32), copy=False)
+    if head == "relu":
+        features = np.maximum(features, 0)
     mean, spread = features[train].mean(0), features[train].std(0)
     scaled = (features - mean) * np.divide(1, spread, where=spread > 0, out=np.zeros_like(spread))
     return torch.as_tensor(np.pad(scaled, ((0, 0), (0, 1)), constant_values=1), dtype=dtype)

@@ -6,7 +6,7 @@ what ``train`` gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -56,14 +56,15 @@ class KerasPack(Pack):
         for model in self._models:
             model.train_on_batch(features, targets)
 
-    def train(self, epochs: int, after_epoch: Callable[[int], None] = lambda epoch: None) -> None:
-        """All epochs, counted from 1."""
+    def epoch(self) -> None:
+        """Every training example once."""
+        super().epoch()
+        self._take_over()
 
-        def kept(epoch: int) -> None:
-            self._take_over()
-            after_epoch(epoch)
-
-        super().train(epochs, kept)
+    def keep(self, columns: Sequence[int]) -> None:
+        """Go on with these runs alone."""
+        super().keep(columns)
+        self._models = [self._models[column] for column in columns]
 
     @torch.no_grad()
     def _take_over(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scoreloss.data import Dataset
@@ -13,9 +13,9 @@ DATASET = "yeast or movies; FORMAT:PATH (scoreloss data list); or a .csv, .tsv, 
 OPTIONS = ("text", "image", "labels", "ids", "split", "sep", "years", "level", "difficult", "min_count")
 
 
-def add_dataset(parser: argparse.ArgumentParser) -> None:
+def add_dataset(parser: argparse.ArgumentParser, about: str = DATASET) -> None:
     """Add them to a command."""
-    parser.add_argument("dataset", metavar="DATASET", help=DATASET)
+    parser.add_argument("dataset", metavar="DATASET", help=about)
     group = parser.add_argument_group("data")
     for flag, metavar, what in (
         ("--text", "COLUMN", "column of the texts of a table of your own (default: text)"),
@@ -76,4 +76,9 @@ def dataset_from(options: argparse.Namespace) -> Dataset:
     """The dataset that they say."""
     from scoreloss.data import load
 
-    return load(options.dataset, **{name: getattr(options, name) for name in OPTIONS})
+    return load(options.dataset, **options_of(options))
+
+
+def options_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What was said of the data."""
+    return {name: getattr(options, name) for name in OPTIONS}

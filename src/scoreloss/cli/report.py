@@ -32,20 +32,21 @@ def run(options: argparse.Namespace) -> int:
     if options.out is None and len(options.folders) > 1:
         raise InputError(f"{len(options.folders)} folders are given: --out says where their report belongs")
     from scoreloss.bench import report, results
+    from scoreloss.bench.report.names import titles
     from scoreloss.bench.store import Store
 
     progress = Progress()
     found = [results.read(Store(folder), progress.say) for folder in options.folders]
-    names = [each.data.name for each in found]
+    names = titles(found)
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"{names.count(name)} folders hold {name}: a dataset may be given once")
+            raise InputError(f"{names.count(name)} folders hold {name}: a table may be given once")
     out = options.out or options.folders[0]
     out.mkdir(parents=True, exist_ok=True)
     path = report.write(out, found)
-    for each in found:
-        print(f"{each.data.name}: {report.headline(each.rows)}")
+    for name, each in zip(names, found, strict=True):
+        print(f"{name}: {report.headline(each.rows)}")
         if each.missing:
-            print(f"{each.data.name}: {each.missing} runs of the plan are not there yet")
+            print(f"{name}: {each.missing} runs of the plan are not there yet")
     print(f"Report: {path}")
     return 0

@@ -81,9 +81,9 @@ class Loss(keras.losses.Loss):  # type: ignore[misc]
                 raise InputError(f"{option} has {len(value)} numbers: the logits have {shapes[1][-1]} labels")
 
     @classmethod
-    def for_targets(cls, targets: NDArray[np.bool_]) -> Self:
-        """The loss with its defaults for such targets (n, c)."""
-        return cls()
+    def for_targets(cls, targets: NDArray[np.bool_], **options: Any) -> Self:
+        """The loss for such targets (n, c), with these options."""
+        return cls(**options)
 
     def outputs(self, labels: int) -> tuple[int, ...]:
         """The shape of the logits of one example."""

@@ -190,9 +190,9 @@ class DeepF(Loss, of="deep_f"):
         self.most = most
 
     @classmethod
-    def for_targets(cls, targets: NDArray[np.bool_]) -> Self:
+    def for_targets(cls, targets: NDArray[np.bool_], **options: Any) -> Self:
         """With the largest label count of the targets."""
-        return cls(largest_count(targets))
+        return cls(largest_count(targets), **options)
 
     def outputs(self, labels: int) -> tuple[int, ...]:
         """A class for "not there", and one for each count."""

@@ -33,10 +33,10 @@ class Loss(nn.Module):
     """Whether the loss has parameters of its own, for so many labels."""
 
     @classmethod
-    def for_targets(cls, targets: NDArray[np.bool_], runs: int | None = None) -> Self:
-        """The loss with its defaults for such targets (n, c); what it learns, once for each of ``runs``."""
+    def for_targets(cls, targets: NDArray[np.bool_], runs: int | None = None, **options: Any) -> Self:
+        """The loss for such targets (n, c), with these options; what it learns, once for each of ``runs``."""
         make: Callable[..., Self] = cls
-        return make(targets.shape[1], runs=runs) if cls.learns else make()
+        return make(targets.shape[1], runs=runs, **options) if cls.learns else make(**options)
 
     def outputs(self, labels: int) -> tuple[int, ...]:
         """The shape of the logits of one example."""

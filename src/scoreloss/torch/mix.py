@@ -86,7 +86,7 @@ class Mix(Loss):
         return f"weight={self.weight!r}"
 
 
-def warm_up(steps: int) -> Schedule:
+def warm_up(steps: float) -> Schedule:
     """A weight that falls from 1 to 0 in a straight line over so many steps."""
     number_from("steps", steps, 0, strict=True)
     return partial(_falling, over=steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -68,9 +68,9 @@ class LabelPowerset(Loss):
         self.register_buffer("sets", torch.from_numpy(sets).float(), persistent=False)
 
     @classmethod
-    def for_targets(cls, targets: NDArray[np.bool_], runs: int | None = None) -> Self:
+    def for_targets(cls, targets: NDArray[np.bool_], runs: int | None = None, **options: Any) -> Self:
         """With the sets of the targets."""
-        return cls(targets)
+        return cls(targets, **options)
 
     def outputs(self, labels: int) -> tuple[int, ...]:
         """A logit for each set."""

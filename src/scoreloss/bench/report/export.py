@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,11 +15,13 @@ from scoreloss.bench.report.names import (
     RULE_TITLES,
     best,
     best_of_rule,
+    chosen,
     notes,
     of_rule,
     only_ranking,
     rules,
     table,
+    titles,
 )
 from scoreloss.bench.report.published import published
 from scoreloss.bench.report.text import headline
@@ -38,12 +41,13 @@ LATEX = {
 
 def markdown(results: Sequence[Results]) -> str:
     """Every table, in Markdown."""
-    return "\n".join(line for found in results for line in _markdown(found))
+    named = zip(titles(results), results, strict=True)
+    return "\n".join(line for title, found in named for line in _markdown(title, found))
 
 
-def _markdown(results: Results) -> list[str]:
+def _markdown(title: str, results: Results) -> list[str]:
     rows = results.rows
-    lines = [f"# {_plain(results.data.name)}", "", _plain(headline(rows)), ""]
+    lines = [f"# {_plain(title)}", "", _plain(headline(rows)), ""]
     lines += [
         "Weighted F1 in percent, mean ± standard deviation over seeds; the best of each rule is bold, ≈ is"
     ]
@@ -66,6 +70,15 @@ def _markdown(results: Results) -> list[str]:
             cells = [_figure(row, metric, of_metric[metric]) for metric in COLUMNS]
             lines.append(_line([f"*{row.name}*" if row.is_floor else f"`{row.name}`", *cells]))
         lines += [_line([f"`{name}`", *["–"] * len(COLUMNS)]) for name in only_ranking(rows, rule)]
+    for rule in rules():
+        if taken := chosen(results, rule):
+            lines += [
+                "",
+                f"## What was chosen: {RULE_NAMES[rule]}",
+                "",
+                _line(["loss", "seeds x what they took"]),
+            ]
+            lines += [_line(["---", "---"]), *(_line([f"`{loss}`", words]) for loss, words in taken.items())]
     said = [*notes(results), *([paper.note] if paper else [])]
     return [*lines, "", "## How to read it", "", *(f"- {_plain(note)}" for note in said), ""]
 
@@ -92,10 +105,10 @@ def _plain(text: str) -> str:
 
 def tex(results: Sequence[Results]) -> str:
     """Losses x rules by weighted F1, a table a dataset, for LaTeX with booktabs."""
-    return "\n".join(_tex(found) for found in results)
+    return "\n".join(_tex(title, found) for title, found in zip(titles(results), results, strict=True))
 
 
-def _tex(results: Results) -> str:
+def _tex(title: str, results: Results) -> str:
     rows = results.rows
     highest = {rule: best_of_rule(rows, rule)[MAIN] for rule in rules()}
     top = best(rows)
@@ -121,7 +134,7 @@ def _tex(results: Results) -> str:
             "% \\usepackage{booktabs}",
             "\\begin{table}",
             "\\centering",
-            f"\\caption{{Weighted F1 on {_latex(results.data.name)} in percent, mean $\\pm$ standard deviation over {runs} "
+            f"\\caption{{Weighted F1 on {_latex(title)} in percent, mean $\\pm$ standard deviation over {runs} "
             "seeds. Bold: the best of a rule; $\\ast$: the best of all, or within noise of it "
             "(paired bootstrap, 95\\,\\%). Italics: floors.}",
             f"\\begin{{tabular}}{{l{'r' * len(rules())}}}",
@@ -161,10 +174,18 @@ def _records(results: Results) -> list[Mapping[str, Any]]:
     records: list[Mapping[str, Any]] = []
     for cell, result in results.found.items():
         described = cell.describe()
-        settings = described.pop("settings")
-        shared = {**described, **settings, "diverged": result["diverged"], "seconds": result["seconds"]}
+        settings, configs = described.pop("settings"), described.pop("configs")
+        shared = {
+            **described,
+            **settings,
+            "tried": len(configs),
+            "diverged": result["diverged"],
+            "seconds": result["seconds"],
+        }
         judged = result.get("rules", {})
         for rule, under_rule in judged.items() if judged else [(None, {"test": {}})]:
-            chosen = {name: under_rule.get(name) for name in ("epoch", "validation_weighted_f1")}
-            records.append({**shared, "rule": rule, **chosen, **under_rule["test"]})
+            taken = dict(configs[under_rule["config"]] if rule else dict.fromkeys(configs[0]))
+            options = {"options": json.dumps(dict(taken.pop("options") or ()))}
+            picked = {name: under_rule.get(name) for name in ("epoch", "validation_weighted_f1")}
+            records.append({**shared, "rule": rule, **taken, **options, **picked, **under_rule["test"]})
     return records

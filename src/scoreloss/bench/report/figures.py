@@ -14,10 +14,11 @@ import torch
 
 from scoreloss.bench.across import LEVEL, critical_difference, friedman, groups, wilcoxon_holm
 from scoreloss.bench.decide import CURVES, GRID, RULES_ON_SCORES
-from scoreloss.bench.report.names import COLUMNS, MAIN, RULE_NAMES, best, rules, table
+from scoreloss.bench.report.names import COLUMNS, MAIN, OWN, RULE_NAMES, best, rules, table
 from scoreloss.bench.results import Results
 from scoreloss.checks import Floats
-from scoreloss.torch import LOSSES, MetricLoss
+from scoreloss.losses.definitions import DEFINITIONS
+from scoreloss.torch import MetricLoss, Mix
 
 REACH = 8.0
 """Surrogates are drawn for logits from minus this to this."""
@@ -68,7 +69,7 @@ def _thousandths(values: Floats) -> list[int]:
 
 
 def _finished(results: Results, loss: str) -> list[Mapping[str, Any]]:
-    return [result for cell, result in results.found.items() if cell.loss == loss and not result["diverged"]]
+    return [result for cell, result in results.found.items() if cell.name == loss and not result["diverged"]]
 
 
 def _learning_curves(results: Results) -> dict[str, Any]:
@@ -104,11 +105,14 @@ def _surrogates(results: Results) -> dict[str, Any]:
     """Logits, and loss -> what stands in for "predicted positive" there, as the loss starts, for the first label."""
     logits = torch.linspace(-REACH, REACH, 161, dtype=torch.float64)
     columns = logits.unsqueeze(1).expand(-1, results.data.targets.shape[1])
+    contenders = {cell.name: cell.contender for cell in results.found}
     curves = {}
     for name in table(results.rows):
-        if name not in results.losses:
+        if name not in contenders:
             continue
-        loss = LOSSES[name].for_targets(results.data.targets)
+        loss = contenders[name].configs[0].loss(contenders[name].loss, results.data.targets)
+        if isinstance(loss, Mix):
+            loss = loss.b
         if isinstance(loss, MetricLoss):
             with torch.no_grad():
                 curves[name] = loss.surrogate(columns)[:, 0].numpy().round(4).tolist()
@@ -116,19 +120,29 @@ def _surrogates(results: Results) -> dict[str, Any]:
 
 
 def heat_map(results: Results) -> dict[str, Any] | None:
-    """Loss -> slopes, offsets and weighted F1 (mean over seeds, best rule); None where the cells hold no such grid."""
-    grids: dict[str, dict[tuple[float, float], list[float]]] = {}
-    for cell, result in results.found.items():
-        options = cell.describe().get("options") or {}
-        if {"slope", "offset"} <= set(options) and not result["diverged"]:
-            reached = max(judged["test"][MAIN] for judged in result["rules"].values())
-            place = (float(options["slope"]), float(options["offset"]))
-            grids.setdefault(cell.loss, {}).setdefault(place, []).append(reached)
+    """Loss -> slopes, offsets and weighted F1; None where no loss was tried with several of both.
+
+    The F1 is that on validation data at the own boundary: of the best configuration with such a slope and offset, the
+    mean over seeds.
+    """
     drawn = {}
-    for loss, grid in grids.items():
-        slopes, offsets = (sorted({place[axis] for place in grid}) for axis in (0, 1))
+    for loss in results.losses:
+        by_place: dict[tuple[float, float], list[float]] = {}
+        for cell, result in results.found.items():
+            if cell.name != loss or result["diverged"]:
+                continue
+            best: dict[tuple[float, float], float] = {}
+            for config, value in zip(cell.contender.configs, result["tried"][OWN], strict=True):
+                options = {**DEFINITIONS[cell.loss].options, **dict(config.options)}
+                slope, offset = options.get("slope"), options.get("offset")
+                if isinstance(slope, int | float) and isinstance(offset, int | float) and value is not None:
+                    place = (float(slope), float(offset))
+                    best[place] = max(best.get(place, 0.0), value)
+            for place, value in best.items():
+                by_place.setdefault(place, []).append(value)
+        slopes, offsets = (sorted({place[axis] for place in by_place}) for axis in (0, 1))
         if len(slopes) > 1 and len(offsets) > 1:
-            means = {place: round(100 * float(np.mean(values)), 2) for place, values in grid.items()}
+            means = {place: round(100 * float(np.mean(values)), 2) for place, values in by_place.items()}
             drawn[loss] = {
                 "slopes": slopes,
                 "offsets": offsets,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
+from scoreloss.bench.contenders import Config
 from scoreloss.bench.decide import RULES
+from scoreloss.bench.plan import Settings
 from scoreloss.bench.results import Results
 from scoreloss.bench.stats import RESAMPLES, Row
 
@@ -99,19 +103,15 @@ def notes(results: Results) -> list[str]:
     n, c = data.targets.shape
     split = next(iter(results.splits.values()))
     seconds = sum(result["seconds"] for result in results.found.values())
-    start = {
-        "priors": "started at the label priors",
-        "default": "started as nn.Linear starts",
-    }[settings.init]
-    gone = [f"{cell.loss} with seed {cell.seed}" for cell in results.diverged]
+    gone = [f"{cell.name} with seed {cell.seed}" for cell in results.diverged]
     return [
         f"Data: {n:,} examples, {c:,} labels, {data.targets.sum(1).mean():.2f} labels an example; "
         f"{len(split.train):,} for training, {len(split.validation):,} for validation, {len(split.test):,} for the test.",
         *data.notes,
         f"A seed draws {_drawn(data.parts)}the batch order and the weights.",
-        f"Heads: {settings.head}, trained with {settings.framework}, {start}, on standardised features ({cell.backbone}); Adam, learning rate "
-        f"{settings.learning_rate:g}, weight decay {settings.weight_decay:g}, batches of {settings.batch_size}, up to "
-        f"{settings.epochs} epochs. The settings are the same for all losses and were not tuned for each.",
+        f"Heads: {settings.head}, trained with {settings.framework} on standardised features ({cell.backbone}); Adam, up to "
+        f"{settings.epochs} epochs{_stopping(settings)}.",
+        *_tuning(results),
         "Each loss is judged under each rule at the epoch where that rule scored the best weighted F1 on validation "
         "data. Rules that learn are cross-fitted for this choice and then fitted on all of the validation part; "
         "the test part is used for the figures here alone.",
@@ -129,10 +129,110 @@ def notes(results: Results) -> list[str]:
     ]
 
 
+def _stopping(settings: Settings) -> str:
+    if settings.patience is None:
+        return ""
+    return (
+        f", and no further after {settings.patience} without getting better on validation data under any rule"
+    )
+
+
+def _tuning(results: Results) -> list[str]:
+    """How the losses were trained, and what could be chosen."""
+    contenders = {cell.name: cell.contender for cell in results.found}
+    tried = {name: len(contender.configs) for name, contender in contenders.items()}
+    first = {contender.configs[0] for contender in contenders.values()}
+    if set(tried.values()) == {1} and len({replace(config, options=()) for config in first}) == 1:
+        options = "".join(
+            f" {name}: {described}."
+            for name, c in contenders.items()
+            if (described := option_text(c.configs[0]))
+        )
+        return [
+            f"All losses: {text_of(replace(next(iter(first)), options=()))}. The settings are the same for all losses and "
+            f"were not tuned for each.{options}"
+        ]
+    budgets = sorted(set(tried.values()))
+    said = (
+        f"Each loss was trained in {budgets[0]} ways"
+        if len(budgets) == 1
+        else f"Losses were trained in {', '.join(f'{n} ({name})' for name, n in tried.items())} ways"
+    )
+    return [
+        f"{said}: learning rates, then knobs of its own, then weight decays. For each seed and rule the way with the best "
+        "weighted F1 on validation data under that rule was taken; what was taken stands below.",
+    ]
+
+
+def text_of(config: Config) -> str:
+    """A configuration in words."""
+    start = {"priors": "started at the label priors", "default": "started as nn.Linear starts"}[config.init]
+    batch = "the whole training part" if config.batch_size is None else f"batches of {config.batch_size}"
+    parts = [f"learning rate {config.learning_rate:g}", f"weight decay {config.weight_decay:g}", batch, start]
+    return ", ".join([*parts, *filter(None, [option_text(config)])])
+
+
+def option_text(config: Config) -> str:
+    """What of a configuration is the loss's own, and how it is mixed with bce; nothing where all is as by default."""
+    parts = [
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in config.options
+    ]
+    parts += [f"{config.bce:g} of bce"] if config.bce else []
+    parts += [f"warmed up on bce for {100 * config.warm_up:g} % of the steps"] if config.warm_up else []
+    return ", ".join(parts)
+
+
+def chosen(results: Results, rule: str) -> dict[str, str]:
+    """Loss -> which of its configurations were taken under a rule, and by how many seeds; of those that had a choice."""
+    said = {}
+    for loss in results.losses:
+        configs = next(cell.contender.configs for cell in results.found if cell.name == loss)
+        taken = Counter(judged["config"] for judged in results.under(rule, loss).values())
+        if len(configs) > 1 and taken:
+            said[loss] = "; ".join(
+                f"{times} x {_brief(configs[index], configs)}" for index, times in taken.most_common()
+            )
+    return said
+
+
+def _brief(config: Config, configs: Sequence[Config]) -> str:
+    """What of a configuration is not the same in all."""
+    parts = [
+        f"{title} {getattr(config, name):g}"
+        for name, title in (("learning_rate", "learning rate"), ("weight_decay", "weight decay"))
+        if len({getattr(other, name) for other in configs}) > 1
+    ]
+    if len({config.batch_size for config in configs}) > 1:
+        parts.append("whole batches" if config.batch_size is None else f"batches of {config.batch_size}")
+    return ", ".join([*parts, *filter(None, [option_text(config)])])
+
+
 def _drawn(parts: Sequence[str]) -> str:
     """What of the split is not the dataset's own."""
     drawn = [part for part in ("test", "validation") if part not in parts]
     return "".join(f"the {part} part (stratified), " for part in drawn)
+
+
+def titles(results: Sequence[Results]) -> list[str]:
+    """What tells the tables apart: the dataset, and backbone and head where these differ."""
+    first = [next(iter(found.found)) for found in results]
+    backbones = len({cell.backbone for cell in first if cell.backbone != "identity"}) > 1
+    heads = len({cell.settings.head for cell in first}) > 1
+    return [
+        ", ".join(
+            [
+                found.data.name,
+                *(
+                    [cell.backbone.rstrip("/").rpartition("/")[2]]
+                    if backbones and cell.backbone != "identity"
+                    else []
+                ),
+                *([cell.settings.head] if heads else []),
+            ]
+        )
+        for found, cell in zip(results, first, strict=True)
+    ]
 
 
 def rules() -> list[str]:

@@ -222,7 +222,7 @@ function figures(box, data, metrics, rules) {
 
   function heatMap() {
     const loss = select("loss", Object.fromEntries(Object.keys(data.heat).map((name) => [name, name])), Object.keys(data.heat)[0], () => card.redraw());
-    const card = figure(box, "Slope and offset", "Weighted F1 on the test part under the best rule, mean over seeds.", "", [loss], () => {
+    const card = figure(box, "Slope and offset", "Weighted F1 on validation data at the own boundary, the best learning rate of each place, mean over seeds.", "", [loss], () => {
       const of = data.heat[loss.value];
       const traces = [{ type: "heatmap", x: of.slopes.map(String), y: of.offsets.map(String), z: of.values, colorscale: "Viridis", hovertemplate: "slope %{x}, offset %{y}: %{z:.1f}<extra></extra>" }];
       return { traces, plan: layout(360, { xaxis: { ...titled("slope"), type: "category" }, yaxis: { ...titled("offset"), type: "category" } }) };

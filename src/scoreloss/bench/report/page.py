@@ -26,9 +26,11 @@ from scoreloss.bench.report.names import (
     RULE_TITLES,
     best,
     best_of_rule,
+    chosen,
     notes,
     rules,
     table,
+    titles,
 )
 from scoreloss.bench.report.published import Published, published
 from scoreloss.bench.report.text import headline, headline_across
@@ -40,10 +42,13 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inli
 
 def html(results: Sequence[Results]) -> str:
     """The whole report as one page: a section for each dataset, and ranks across them where there are several."""
-    names = [found.data.name for found in results]
+    names = titles(results)
     title = escape(f"scoreloss bench: {', '.join(names)}")
     title_tag = "h1" if len(results) == 1 else "h2"
-    sections = "".join(_section(place, found, title_tag) for place, found in enumerate(results))
+    sections = "".join(
+        _section(place, name, found, title_tag)
+        for place, (name, found) in enumerate(zip(names, results, strict=True))
+    )
     data = {
         "metrics": COLUMNS,
         "rules": {rule: RULE_NAMES[rule] for rule in rules()},
@@ -68,7 +73,7 @@ def html(results: Sequence[Results]) -> str:
 """
 
 
-def _section(place: int, results: Results, title_tag: str) -> str:
+def _section(place: int, name: str, results: Results, title_tag: str) -> str:
     data, rows = results.data, results.rows
     paper = published(data.name)
     n, c = data.targets.shape
@@ -85,7 +90,7 @@ def _section(place: int, results: Results, title_tag: str) -> str:
     boards = "".join(_board(rows, metric, paper) for metric in COLUMNS)
     said = [*notes(results), *([paper.note] if paper else [])]
     return f"""<section class="dataset" data-place="{place}">
-<header><p class="kicker">scoreloss bench {escape(data.name)}</p>
+<header><p class="kicker">scoreloss bench {escape(name)}</p>
 <{title_tag}>{escape(headline(rows))}</{title_tag}>
 <ul class="facts">{strip}</ul></header>
 <div class="card board"><h2>Leaderboard</h2>
@@ -95,7 +100,7 @@ def _section(place: int, results: Results, title_tag: str) -> str:
 <div class="pills" role="group" aria-label="Metric"></div>
 {boards}</div>
 <div class="figures"><div class="card time"><h2>Compute time</h2>{_times(results, paper)}</div></div>
-<div class="card notes"><h2>How to read it</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in said)}</ul></div>
+{_chosen(results)}<div class="card notes"><h2>How to read it</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in said)}</ul></div>
 </section>
 """
 
@@ -168,7 +173,7 @@ def _times(results: Results, paper: Published | None) -> str:
     head += "<th>the paper, minutes a run</th>" if minutes else ""
     body = ""
     for loss in results.losses:
-        seconds = [result["seconds"] for cell, result in results.found.items() if cell.loss == loss]
+        seconds = [result["seconds"] for cell, result in results.found.items() if cell.name == loss]
         published_time = f"<td>{minutes.get(loss, '–')}</td>" if minutes else ""
         body += (
             f'<tr><th scope="row">{escape(loss)}</th><td>{len(seconds)}</td><td>{sum(seconds) / len(seconds):.2f}</td>'
@@ -179,6 +184,25 @@ def _times(results: Results, paper: Published | None) -> str:
         f'<div class="scroll low" tabindex="0" role="region" aria-label="Compute time">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _chosen(results: Results) -> str:
+    """What was taken of what was tried, for the rules where it differs most: none tuned, and a threshold a label."""
+    tables = ""
+    for rule in (OWN, "per_label"):
+        rows = "".join(
+            f'<tr><th scope="row">{escape(loss)}</th><td class="words">{escape(words)}</td></tr>'
+            for loss, words in chosen(results, rule).items()
+        )
+        if rows:
+            tables += (
+                f'<div class="scroll low" tabindex="0" role="region" aria-label="Chosen under {RULE_NAMES[rule]}">'
+                f"<table><thead><tr><th>loss</th><th>{RULE_NAMES[rule]}: seeds x what they took</th></tr></thead>"
+                f"<tbody>{rows}</tbody></table></div>"
+            )
+    if not tables:
+        return ""
+    return f'<div class="card"><h2>What was chosen</h2><p class="small">By weighted F1 on validation data.</p>{tables}</div>'
 
 
 def _datasets(names: Sequence[str]) -> str:
