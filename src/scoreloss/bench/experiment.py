@@ -110,14 +110,15 @@ class Experiment:
             ]
             for point in itertools.product(*axes):
                 asked.append((record["path"], loaded, {**values, **dict(point)}))
-        several = {
-            name: len({values[name] for _, _, values in asked if values[name] != "identity"}) > 1
-            for name in ("backbone", "head")
-        }
         tables = []
         for path, loaded, values in asked:
-            parts = [loaded.name, *(Path(values[name]).name for name in several if several[name])]
-            title = ", ".join(part for part in parts if part != "identity")
+            same = [others for _, other, others in asked if other.name == loaded.name]
+            parts = [
+                Path(values[name]).name
+                for name in ("backbone", "head")
+                if len({others[name] for others in same}) > 1
+            ]
+            title = ", ".join([loaded.name, *parts])
             tables.append(
                 Table(
                     path,

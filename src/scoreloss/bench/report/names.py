@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from scoreloss.bench.contenders import Config
 from scoreloss.bench.decide import RULES
-from scoreloss.bench.plan import Settings
+from scoreloss.bench.plan import Cell, Settings
 from scoreloss.bench.results import Results
 from scoreloss.bench.stats import RESAMPLES, Row
 
@@ -215,23 +215,24 @@ def _drawn(parts: Sequence[str]) -> str:
 
 
 def titles(results: Sequence[Results]) -> list[str]:
-    """What tells the tables apart: the dataset, and backbone and head where these differ."""
+    """What tells the tables apart: the dataset, and backbone and head where it stands there with several."""
     first = [next(iter(found.found)) for found in results]
-    backbones = len({cell.backbone for cell in first if cell.backbone != "identity"}) > 1
-    heads = len({cell.settings.head for cell in first}) > 1
+
+    def parts_of(cell: Cell) -> tuple[str, ...]:
+        return (cell.backbone.rstrip("/").rpartition("/")[2], cell.settings.head)
+
     return [
         ", ".join(
             [
-                found.data.name,
+                cell.dataset,
                 *(
-                    [cell.backbone.rstrip("/").rpartition("/")[2]]
-                    if backbones and cell.backbone != "identity"
-                    else []
+                    part
+                    for place, part in enumerate(parts_of(cell))
+                    if len({parts_of(other)[place] for other in first if other.dataset == cell.dataset}) > 1
                 ),
-                *([cell.settings.head] if heads else []),
             ]
         )
-        for found, cell in zip(results, first, strict=True)
+        for cell in first
     ]
 
 
