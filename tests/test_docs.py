@@ -93,6 +93,7 @@ def test_links_lead_somewhere(page):
         "stacked",
         "startup",
         "thresholding",
+        "whole_table",
     ],
 )
 def test_benchmarks_run(name):

@@ -103,6 +103,7 @@ def notes(results: Results) -> list[str]:
     n, c = data.targets.shape
     split = next(iter(results.splits.values()))
     seconds = sum(result["seconds"] for result in results.found.values())
+    runs = sum(len(cell.contender.configs) for cell in results.found)
     gone = [f"{cell.name} with seed {cell.seed}" for cell in results.diverged]
     return [
         f"Data: {n:,} examples, {c:,} labels, {data.targets.sum(1).mean():.2f} labels an example; "
@@ -124,7 +125,7 @@ def notes(results: Results) -> list[str]:
         NAMES_NOTE,
         *([f"Left out, since they diverged: {', '.join(gone)}."] if gone else []),
         *([f"{results.missing} runs of the plan are not there yet."] if results.missing else []),
-        f"{len(results.found)} runs took {seconds:.0f} s of training and judging in all; "
+        f"{runs} runs took {seconds:.0f} s of training and judging in all; "
         f"data hash {data.content_hash[:12]}.",
     ]
 

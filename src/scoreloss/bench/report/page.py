@@ -173,11 +173,13 @@ def _times(results: Results, paper: Published | None) -> str:
     head += "<th>the paper, minutes a run</th>" if minutes else ""
     body = ""
     for loss in results.losses:
-        seconds = [result["seconds"] for cell, result in results.found.items() if cell.name == loss]
+        of_loss = {cell: result for cell, result in results.found.items() if cell.name == loss}
+        runs = sum(len(cell.contender.configs) for cell in of_loss)
+        seconds = sum(result["seconds"] for result in of_loss.values())
         published_time = f"<td>{minutes.get(loss, '–')}</td>" if minutes else ""
         body += (
-            f'<tr><th scope="row">{escape(loss)}</th><td>{len(seconds)}</td><td>{sum(seconds) / len(seconds):.2f}</td>'
-            f"<td>{sum(seconds):.1f}</td>{published_time}</tr>"
+            f'<tr><th scope="row">{escape(loss)}</th><td>{runs}</td><td>{seconds / runs:.2f}</td>'
+            f"<td>{seconds:.1f}</td>{published_time}</tr>"
         )
     return (
         '<p class="small">Training and judging. Runs that were trained together as one program share its time evenly.</p>'
@@ -196,8 +198,9 @@ def _chosen(results: Results) -> str:
         )
         if rows:
             tables += (
-                f'<div class="scroll low" tabindex="0" role="region" aria-label="Chosen under {RULE_NAMES[rule]}">'
-                f"<table><thead><tr><th>loss</th><th>{RULE_NAMES[rule]}: seeds x what they took</th></tr></thead>"
+                f'<div class="scroll" tabindex="0" role="region" aria-label="Chosen under {RULE_NAMES[rule]}">'
+                f'<table><thead><tr><th>loss</th><th class="words">{RULE_NAMES[rule]}: seeds x what they took</th>'
+                "</tr></thead>"
                 f"<tbody>{rows}</tbody></table></div>"
             )
     if not tables:
