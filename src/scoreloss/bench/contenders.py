@@ -25,7 +25,7 @@ FRAMEWORKS = ("torch", "keras")
 LEARNING_RATES = (1.0, 3.0, 1 / 3, 10.0)
 """What is tried, as multiples of the learning rate that is given."""
 
-WEIGHT_DECAYS = (0.0, 0.01, 0.1, 1.0, 0.001)
+DECAYS = {"weight_decay": (0.0, 0.01, 0.1, 1.0, 0.001), "epoch_decay": (0.0, 3.0, 10.0, 30.0, 1.0)}
 """What is tried of a loss that has no knobs of its own left."""
 
 SLOPES_AND_OFFSETS = (
@@ -71,7 +71,7 @@ TRAINABLE: dict[str, type[Loss]] = {**LOSSES, "metric_loss": MetricLoss}
 """Every loss by its name, and any score as one: ``metric_loss`` with ``score``."""
 
 RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
-    "recommended": ("sigmoid_f1", {"bce": 0.25}),
+    "recommended": ("sigmoid_f1", {"bce": 0.1, "batch_size": 64, "epoch_decay": 20.0}),
 }
 """Settings with a name of their own: the loss, and what of a configuration is given. See ``docs/results.md``."""
 
@@ -82,6 +82,9 @@ class Config:
 
     learning_rate: float = 0.003
     weight_decay: float = 0.0
+    """Decoupled, as in AdamW: a step takes learning rate x decay off the weights."""
+    epoch_decay: float = 0.0
+    """The same for a whole epoch, shared among its steps: one number for small sets and large ones."""
     batch_size: int | None = 256
     """None is the whole training part."""
     init: str = "priors"
@@ -95,6 +98,9 @@ class Config:
     def __post_init__(self) -> None:
         number_from("learning_rate", self.learning_rate, 0, strict=True)
         number_from("weight_decay", self.weight_decay, 0)
+        number_from("epoch_decay", self.epoch_decay, 0)
+        if self.weight_decay and self.epoch_decay:
+            raise InputError("weight_decay and epoch_decay are both given: weights decay in one way")
         whole = isinstance(self.batch_size, int) and not isinstance(self.batch_size, bool)
         if self.batch_size is not None and not (whole and self.batch_size >= 1):
             raise InputError(f"batch_size is {self.batch_size}: it must be at least 1, or all")
@@ -111,9 +117,13 @@ class Config:
         """The configuration of a description."""
         return cls(**{**record, "options": tuple((name, value) for name, value in record["options"])})
 
-    def steps(self, examples: int, epochs: int) -> int:
-        """How many steps such a training takes."""
-        return epochs * math.ceil(examples / (self.batch_size or examples))
+    def steps(self, examples: int) -> int:
+        """How many steps an epoch has."""
+        return math.ceil(examples / (self.batch_size or examples))
+
+    def decay(self, examples: int) -> float:
+        """The weight decay of a step."""
+        return self.weight_decay + self.epoch_decay / self.steps(examples)
 
     def loss(self, name: str, targets: NDArray[np.bool_], *, runs: int | None = None, steps: int = 1) -> Loss:
         """The loss for these targets (n, c) and so many runs, to be trained for so many steps."""
@@ -177,10 +187,12 @@ def tuned(loss: str, budget: int, base: Config, *, free: bool = True) -> tuple[C
     def around() -> Iterator[Config]:
         knobs = OWN_KNOBS.get(loss, ()) if free else ()
         variants = [base, *(replace(base, options=tuple(own.items())) for own in knobs)]
-        decays = [base.weight_decay, *(decay for decay in WEIGHT_DECAYS if decay != base.weight_decay)]
+        kind = "epoch_decay" if base.epoch_decay else "weight_decay"
+        given = getattr(base, kind)
+        decays = [given, *(decay for decay in DECAYS[kind] if decay != given)]
         for decay, variant, times in itertools.product(decays, variants, LEARNING_RATES):
             rate = float(f"{times * base.learning_rate:.3g}")
-            yield replace(variant, learning_rate=rate, weight_decay=decay)
+            yield replace(variant, learning_rate=rate, **{kind: decay})
 
     found = tuple(itertools.islice(around(), budget))
     if len(found) < budget:

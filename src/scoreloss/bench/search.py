@@ -109,14 +109,14 @@ class Search:
         shared: dict[tuple[object, ...], Loss] = {}
         for k, config in self.configs:
             name = self.pack[0][k].contender.loss
-            steps = config.steps(examples, self.settings.epochs)
+            steps = self.settings.epochs * config.steps(examples)
             key = (name, config.options, config.bce, config.warm_up, steps if config.warm_up else 0)
             loss = shared.get(key)
             if loss is None:
                 loss = config.loss(name, pool, runs=len(self.seeds), steps=steps)
                 if not any(True for _ in loss.parameters()):
                     shared[key] = loss
-            yield Run(loss, config.learning_rate, config.weight_decay, config.init)
+            yield Run(loss, config.learning_rate, config.decay(examples), config.init)
 
     def programs(self) -> list[list[int]]:
         """Runs that are trained side by side: of one batch size, and not too many for the memory."""

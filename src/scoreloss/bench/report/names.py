@@ -169,7 +169,10 @@ def text_of(config: Config) -> str:
     """A configuration in words."""
     start = {"priors": "started at the label priors", "default": "started as nn.Linear starts"}[config.init]
     batch = "the whole training part" if config.batch_size is None else f"batches of {config.batch_size}"
-    parts = [f"learning rate {config.learning_rate:g}", f"weight decay {config.weight_decay:g}", batch, start]
+    decay = f"weight decay {config.weight_decay:g}"
+    if config.epoch_decay:
+        decay = f"weight decay {config.epoch_decay:g} an epoch"
+    parts = [f"learning rate {config.learning_rate:g}", decay, batch, start]
     return ", ".join([*parts, *filter(None, [option_text(config)])])
 
 
@@ -201,7 +204,11 @@ def _brief(config: Config, configs: Sequence[Config]) -> str:
     """What of a configuration is not the same in all."""
     parts = [
         f"{title} {getattr(config, name):g}"
-        for name, title in (("learning_rate", "learning rate"), ("weight_decay", "weight decay"))
+        for name, title in (
+            ("learning_rate", "learning rate"),
+            ("weight_decay", "weight decay"),
+            ("epoch_decay", "decay an epoch"),
+        )
         if len({getattr(other, name) for other in configs}) > 1
     ]
     if len({config.batch_size for config in configs}) > 1:
