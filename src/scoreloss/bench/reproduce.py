@@ -119,8 +119,10 @@ def _plan(word: str, spec: str, request: Request, folder: Path) -> Plan:
     def bench(contenders: Sequence[Contender]) -> Bench:
         return Bench(dataset, contenders, seeds, settings, backbone, request.dtype)
 
+    main = bench(_losses(base, paper, request.as_coded))
+    main.cells()  # what is wrong with them is said before anything is trained
     grid = bench(_grid(base, request.as_coded)) if request.sensitivity else None
-    return Plan(word, bench(_losses(base, paper, request.as_coded)), grid, folder / word, min_count)
+    return Plan(word, main, grid, folder / word, min_count)
 
 
 def _frequent(dataset: Dataset, paper: Setting, min_count: int) -> Dataset:
