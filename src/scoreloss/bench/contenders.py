@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from scoreloss.bench.as_coded import SigmoidF1AsCoded
 from scoreloss.checks import InputError, number_from, one_of
 from scoreloss.losses.definitions import DEFINITIONS, SIGMOID_OPTIONS
 from scoreloss.torch import BCE, LOSSES, Loss, MetricLoss, Mix, warm_up
@@ -67,8 +68,13 @@ OWN_KNOBS: dict[str, tuple[dict[str, float], ...]] = {
 """The knobs of a loss that are tried after its defaults."""
 
 
-TRAINABLE: dict[str, type[Loss]] = {**LOSSES, "metric_loss": MetricLoss}
-"""Every loss by its name, and any score as one: ``metric_loss`` with ``score``."""
+AS_CODED = "sigmoid_f1_as_coded"
+
+TRAINABLE: dict[str, type[Loss]] = {**LOSSES, "metric_loss": MetricLoss, AS_CODED: SigmoidF1AsCoded}
+"""Every loss by its name, any score as one (``metric_loss`` with ``score``), and what the paper's code computes."""
+
+DEFINED = {**DEFINITIONS, AS_CODED: DEFINITIONS["sigmoid_f1"]}
+"""The options of each."""
 
 RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
     "recommended": ("sigmoid_f1", {"bce": 0.1, "batch_size": 64, "epoch_decay": 20.0}),
@@ -143,7 +149,7 @@ class Contender:
 
     def __post_init__(self) -> None:
         one_of("loss", self.loss, TRAINABLE)
-        definition = DEFINITIONS[self.loss]
+        definition = DEFINED[self.loss]
         small = np.eye(2, dtype=bool)
         for config in self.configs:
             if self.loss != "metric_loss":  # which also takes the knobs of its surrogate

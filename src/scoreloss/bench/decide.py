@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from scoreloss.scores import f1
 from scoreloss.split import stratified_split
 from scoreloss.thresholds import Averaging, ExpectedF1, Fixed, Global, Lipton, PerLabel, Rule, TopK
 from scoreloss.torch import Loss
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Judged = tuple[Booleans, Floats]
 """Targets, and the scores that are judged by them."""
@@ -40,12 +43,30 @@ RULES_ON_CHANCES: dict[str, Callable[[], Rule]] = {
 }
 """On probabilities: the scores of every loss alike, calibrated by Platt's sigmoid on validation data."""
 
+PAPER_RULES: dict[str, Callable[[], Rule]] = {
+    "fixed_0.5": RULES_ON_SCORES["fixed_0.5"],
+    "fixed_0.05": RULES_ON_SCORES["fixed_0.05"],
+    "fixed_0.8": lambda: Fixed(0.8),
+    "averaging": Averaging,
+    "sigmoid_0.5": lambda: Fixed(0.5),
+    "sigmoid_0.05": lambda: Fixed(0.05),
+    "sigmoid_0.8": lambda: Fixed(0.8),
+    "sigmoid_averaging": Averaging,
+}
+"""The paper's, on ``loss.scores``, and on sigmoid(z), where the paper put them whatever the loss's own boundary."""
+
 EPOCH_OF_CHANCES = "per_label"
 """Rules on probabilities take the epoch of this rule: to calibrate at every epoch takes far longer than to train."""
 
 RULES = {**RULES_ON_SCORES, **RULES_ON_CHANCES}
 
-BOUNDARY_RULES = ("fixed_0.5", "fixed_0.05")
+CHOOSING: dict[str, dict[str, Callable[[], Rule]]] = {"bench": RULES_ON_SCORES, "paper": PAPER_RULES}
+"""How a cell is judged (``Settings.judged``) -> the rules by which epochs and configurations are chosen."""
+
+JUDGING = {"bench": list(RULES), "paper": list(PAPER_RULES)}
+"""The same -> the names of all rules that judge, in the order of tables."""
+
+BOUNDARY_RULES = ("fixed_0.5", "fixed_0.05", "fixed_0.8")
 """They say nothing of a loss that only ranks."""
 
 GRID = np.concatenate([[0.001, 0.002, 0.005], np.arange(1, 100) / 100, [0.995, 0.998, 0.999]])
@@ -56,9 +77,24 @@ CURVES = ("micro", "macro", "weighted")
 FLOORS = ("all positive", "none positive", "label priors")
 
 
-def rules_for(loss: Loss) -> list[str]:
+def rules_for(loss: Loss, judged: str = "bench") -> list[str]:
     """The rules on scores that fit a loss."""
-    return [rule for rule in RULES_ON_SCORES if not (loss.only_ranks and rule in BOUNDARY_RULES)]
+    return [rule for rule in CHOOSING[judged] if not (loss.only_ranks and rule in BOUNDARY_RULES)]
+
+
+def put_on(rule: str) -> str:
+    """What a rule takes: the "scores" of the loss, or "sigmoid" for sigmoid(z)."""
+    return "sigmoid" if rule.startswith("sigmoid_") else "scores"
+
+
+def scores_for(rule: str, loss: Loss, logits: Tensor) -> Floats:
+    """The same, of logits."""
+    scores = logits.sigmoid() if put_on(rule) == "sigmoid" else loss.scores(logits)
+    return np.asarray(scores.numpy())
+
+
+def _made(rule: str) -> Rule:
+    return {**RULES_ON_SCORES, **PAPER_RULES}[rule]()
 
 
 def halves(targets: Booleans, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -74,7 +110,7 @@ def validation_score(
     """Weighted F1 on validation data, where a rule that learns never judges the half it learned on."""
     predicted = np.empty_like(targets)
     for fitted_on, judged_on in (parts, parts[::-1]):
-        fitted = RULES_ON_SCORES[rule]().fit(targets[fitted_on], scores[fitted_on])
+        fitted = _made(rule).fit(targets[fitted_on], scores[fitted_on])
         predicted[judged_on] = fitted.predict(scores[judged_on])
     return weighted_f1(targets, predicted)
 
@@ -88,7 +124,7 @@ def weighted_f1(targets: Booleans, predicted: Booleans) -> float:
 
 def judge(rule: str, validation: Judged, test: Judged) -> dict[str, Any]:
     """A rule on scores, fitted on all validation data, and every metric of what it predicts on the test part."""
-    fitted = RULES_ON_SCORES[rule]().fit(*validation)
+    fitted = _made(rule).fit(*validation)
     targets, scores = test
     return {"fitted": _learned(fitted), **_metrics(targets, fitted.predict(scores), scores)}
 
@@ -144,23 +180,24 @@ def threshold_curves(targets: Booleans, scores: Floats) -> dict[str, list[float]
     return {average: curves[average].round(5).tolist() for average in CURVES}
 
 
-def floors(targets: Booleans, split: Split) -> dict[str, dict[str, Any]]:
+def floors(targets: Booleans, split: Split, judged: str = "bench") -> dict[str, dict[str, Any]]:
     """What needs no features: floor -> rule -> result. The first two know no threshold."""
     frequencies = label_frequencies(targets[split.train])
     y_test = targets[split.test]
     results: dict[str, dict[str, Any]] = {}
     for name, prediction in (("all positive", True), ("none positive", False)):
         predicted = np.full_like(y_test, prediction)
-        results[name] = dict.fromkeys(RULES, _metrics(y_test, predicted, predicted.astype(np.float64)))
+        found = _metrics(y_test, predicted, predicted.astype(np.float64))
+        results[name] = dict.fromkeys(JUDGING[judged], found)
 
     def constant(rows: NDArray[np.intp]) -> Judged:
         return targets[rows], np.tile(frequencies, (len(rows), 1))
 
     validation, test = constant(split.validation), constant(split.test)
-    results["label priors"] = {
-        **{rule: judge(rule, validation, test) for rule in RULES_ON_SCORES},
-        **judge_on_chances(validation, test, halves(targets[split.validation], 0)),
-    }
+    priors = {rule: judge(rule, validation, test) for rule in CHOOSING[judged]}
+    if EPOCH_OF_CHANCES in priors:
+        priors |= judge_on_chances(validation, test, halves(targets[split.validation], 0))
+    results["label priors"] = priors
     return results
 
 

@@ -66,7 +66,7 @@ def _probed(material: Material, pack: Pack, judging: float) -> tuple[float, floa
         look = time.perf_counter() - start
         batch_size = x.shape[1]
         steps = epochs * math.ceil(len(search.splits[0].train) / batch_size)
-        total += steps * step + len(checkpoints(epochs)) * look
+        total += steps * step + len(checkpoints(search.settings)) * look
     if not judging:
         start = time.perf_counter()
         cells: list[Cell] = list(search.judge())

@@ -25,7 +25,7 @@ from scoreloss.checks import InputError, one_of, reason_of
 from scoreloss.data import Dataset, load
 
 OF_CONFIG = tuple(field.name for field in fields(Config) if field.name != "options")
-OF_SETTINGS = tuple(field.name for field in fields(Settings))
+OF_SETTINGS = tuple(field.name for field in fields(Settings) if field.name != "judged")
 OF_TABLE = ("backbone", "dtype", "seeds", "budget", *OF_SETTINGS, *OF_CONFIG)
 """What may be said for all datasets, or for one."""
 

@@ -24,6 +24,13 @@ HEADS: dict[str, tuple[int, ...]] = {"linear": (), "relu": (), "mlp": (256,)}
 ``relu`` is the paper's head: ReLU on the features, then the linear layer.
 """
 
+JUDGEMENTS = ("bench", "paper")
+"""Which rules judge, and at which epoch.
+
+``bench``: all rules, each at the epoch where it did best on validation data. ``paper``: the paper's thresholds, on
+``loss.scores`` and on sigmoid(z), at the last epoch.
+"""
+
 PACK_WORK = 1e12
 """A pack takes about a minute or two; this is what a run loses that is stopped."""
 
@@ -40,14 +47,21 @@ class Settings:
     patience: int | None = None
     """A run stops after so many epochs in which it got better under no rule; None: it never does."""
     framework: str = "torch"
+    judged: str = "bench"
 
     def __post_init__(self) -> None:
         one_of("framework", self.framework, FRAMEWORKS)
         one_of("head", self.head, HEADS)
+        one_of("judged", self.judged, JUDGEMENTS)
         for name in ("epochs", "patience"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int) and value >= 1):
                 raise InputError(f"{name} is {value}: it must be at least 1")
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON can hold it. How the bench itself judges goes without saying, so its cells keep their names."""
+        said = asdict(self)
+        return {name: value for name, value in said.items() if (name, value) != ("judged", JUDGEMENTS[0])}
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,7 @@ class Cell:
             "backbone": self.backbone,
             **described(self.contender),
             "seed": self.seed,
-            "settings": asdict(self.settings),
+            "settings": self.settings.describe(),
             "protocol": PROTOCOL,
         }
 

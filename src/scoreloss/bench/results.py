@@ -106,10 +106,11 @@ def sum_up(
     """The table, and how far each row is behind the best."""
     seeds = sorted({cell.seed for cell in planned})
     results = Results(data, splits, found, len(planned) - len(found), [])
-    floors = {seed: decide.floors(data.targets, splits[seed]) for seed in seeds}
+    judged = planned[0].settings.judged
+    floors = {seed: decide.floors(data.targets, splits[seed], judged) for seed in seeds}
     rows: list[Row] = []
     predicted: list[dict[int, str]] = []
-    for rule in decide.RULES:
+    for rule in decide.JUDGING[judged]:
         for loss in results.losses:
             if by_seed := results.under(rule, loss):
                 rows.append(summarise(loss, rule, by_seed))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +69,7 @@ def run(
     force: bool = False,
     engine: Engine | None = None,
     say: Say = silent,
+    write: Callable[[Path, Sequence[Results]], Path] = report.write,
 ) -> Outcome:
     """Train what is not in the folder yet, and write the report. Other processes may do so at the same time."""
     planned = bench.cells()
@@ -106,7 +107,7 @@ def run(
     if len(diverged) == len(planned):
         raise InputError("all runs diverged: a lower learning rate may help")
     summed = sum_up(data, planned, found, material.splits)
-    return Outcome(summed, report.write(folder, [summed]), trained, len(planned) - trained)
+    return Outcome(summed, write(folder, [summed]), trained, len(planned) - trained)
 
 
 def _worked_off(

@@ -42,7 +42,7 @@ def train_pack(material: Material, pack: plan.Pack, say: Say = silent) -> dict[C
     search = Search(material, pack)
     programs = search.programs()
     epochs = pack[0][0].settings.epochs
-    looked_at = checkpoints(epochs)
+    looked_at, told = checkpoints(pack[0][0].settings), evenly(epochs, CHECKPOINTS)
     for number, columns in enumerate(programs, start=1):
         program = search.program(columns)
         runs = f"{len(columns)} x {len(pack)} runs as one program, configurations x seeds"
@@ -50,26 +50,31 @@ def train_pack(material: Material, pack: plan.Pack, say: Say = silent) -> dict[C
         began = time.perf_counter()
         for epoch in range(1, epochs + 1):
             program.epoch()
-            if epoch not in looked_at:
-                continue
-            search.look(epoch, program, columns)
-            stay = [place for place, column in enumerate(columns) if not search.stopped[:, column].all()]
-            if not stay:
-                break
-            if len(stay) < len(columns):
-                program.keep(stay)
-                columns = [columns[place] for place in stay]
-            left = (time.perf_counter() - began) / epoch * (epochs - epoch)
-            say(f"epoch {epoch}/{epochs}, {left:.0f} s left at most", counting=True)
+            if epoch in looked_at:
+                search.look(epoch, program, columns)
+                stay = [place for place, column in enumerate(columns) if not search.stopped[:, column].all()]
+                if not stay:
+                    break
+                if len(stay) < len(columns):
+                    program.keep(stay)
+                    columns = [columns[place] for place in stay]
+            if epoch in told:
+                left = (time.perf_counter() - began) / epoch * (epochs - epoch)
+                say(f"epoch {epoch}/{epochs}, {left:.0f} s left at most", counting=True)
     results = search.judge()
     configs = sum(len(cell.contender.configs) for row in pack for cell in row)
     of_one = (time.perf_counter() - start) / configs
     return {cell: (result, of_one * len(cell.contender.configs)) for cell, result in results.items()}
 
 
-def checkpoints(epochs: int) -> set[int]:
-    """The epochs that are looked at, the last among them."""
-    return set(np.linspace(epochs, 1, min(CHECKPOINTS, epochs)).round().astype(int).tolist())
+def checkpoints(settings: Settings) -> set[int]:
+    """The epochs that are looked at, the last among them; as the paper judges, the last alone."""
+    return evenly(settings.epochs, 1 if settings.judged == "paper" else CHECKPOINTS)
+
+
+def evenly(epochs: int, times: int) -> set[int]:
+    """At most so many epochs, the last among them."""
+    return set(np.linspace(epochs, 1, min(times, epochs)).round().astype(int).tolist())
 
 
 class Search:
@@ -93,7 +98,7 @@ class Search:
         pool = material.targets[self.splits[0].pool]
         self.runs = list(self._made(pool, examples))
         shape = (len(self.seeds), len(pack[0]))
-        rules = decide.RULES_ON_SCORES
+        self.rules = rules = list(decide.CHOOSING[self.settings.judged])
         self.best = {rule: np.full(shape, -1.0) for rule in rules}
         self.epoch = {rule: np.zeros(shape, int) for rule in rules}
         self.chosen = {rule: np.zeros(shape, int) for rule in rules}
@@ -175,20 +180,23 @@ class Search:
             for s, place in itertools.product(range(len(self.seeds)), range(len(columns)))
             if not self.stopped[s, columns[place]]
         ]
+        kinds = {decide.put_on(rule): rule for rule in self.rules}
         seen = self.looks.setdefault(
-            epoch, {rule: np.full(self.stopped.shape, np.nan) for rule in decide.RULES_ON_SCORES}
+            epoch, {rule: np.full(self.stopped.shape, np.nan) for rule in self.rules}
         )
-        scores = [loss.scores(z.double()).numpy() for loss, z in zip(losses, logits, strict=True)]
+        scores = [
+            {decide.put_on(rule): decide.scores_for(rule, loss, z.double()) for rule in kinds.values()}
+            for loss, z in zip(losses, logits, strict=True)
+        ]
 
         def values_of(at: tuple[int, int]) -> dict[str, float]:
             s, place = at
-            found = scores[place][s]
-            if np.isnan(found).any():
+            if any(np.isnan(found[s]).any() for found in scores[place].values()):
                 return {}
             y = self.material.targets[self.splits[s].validation]
             return {
-                rule: decide.validation_score(rule, y, found, self.halves[s])
-                for rule in decide.rules_for(losses[place])
+                rule: decide.validation_score(rule, y, scores[place][decide.put_on(rule)][s], self.halves[s])
+                for rule in decide.rules_for(losses[place], self.settings.judged)
             }
 
         for (s, place), values in zip(places, _side_by_side(values_of, places), strict=True):
@@ -264,15 +272,14 @@ class Search:
         of_cell = range(self._first(k), self._first(k + 1))
         epochs = sorted(self.looks)
         curve: dict[str, list[Any]] = {"epoch": epochs}
-        for rule in decide.RULES_ON_SCORES:
+        for rule in self.rules:
             column = int(self.chosen[rule][s, k]) if self.best[rule][s, k] >= 0 else of_cell[0]
             curve[rule] = [float(self.looks[epoch][rule][s, column]) for epoch in epochs]
         return {
             **result,
             "diverged": "rules" not in result,
             "tried": {
-                rule: [float(self.tried[rule][s, column]) for column in of_cell]
-                for rule in decide.RULES_ON_SCORES
+                rule: [float(self.tried[rule][s, column]) for column in of_cell] for rule in self.rules
             },
             "curve": curve,
             "versions": _versions(self.settings.framework),
@@ -290,9 +297,9 @@ class Search:
         found = {}
         for k, z in enumerate(logits):
             for column in np.unique(self.chosen[rule][:, k]):
-                scores = self.losses[rule][column].scores(z)
+                scores = decide.scores_for(rule, self.losses[rule][column], z)
                 for s in np.flatnonzero(self.chosen[rule][:, k] == column):
-                    found[int(s), k] = scores[s].numpy()
+                    found[int(s), k] = scores[s]
         return found
 
 

@@ -41,7 +41,7 @@ def load(spec: str | Path, *, min_count: int = 0, **options: Any) -> Dataset:
     problems = Problems()
     parts = {"name": name, **read(problems, **given)}
     dataset = Dataset(**parts, problems=problems.lines())
-    return _without_rare(dataset, min_count) if min_count else dataset
+    return without_rare(dataset, min_count) if min_count else dataset
 
 
 def _reader(spec: str) -> tuple[str, Reader]:
@@ -63,7 +63,8 @@ def _reader(spec: str) -> tuple[str, Reader]:
     return spec, EMBEDDED[spec].read
 
 
-def _without_rare(dataset: Dataset, min_count: int) -> Dataset:
+def without_rare(dataset: Dataset, min_count: int) -> Dataset:
+    """The dataset with those labels alone that so many examples have."""
     counts = dataset.targets.sum(axis=0)
     kept = counts >= min_count
     if not kept.any():

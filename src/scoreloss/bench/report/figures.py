@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from scoreloss.bench.across import LEVEL, critical_difference, friedman, groups, wilcoxon_holm
+from scoreloss.bench.contenders import DEFINED
 from scoreloss.bench.decide import CURVES, GRID, RULES_ON_SCORES
 from scoreloss.bench.report.names import COLUMNS, MAIN, OWN, RULE_NAMES, best, rules, table
 from scoreloss.bench.results import Results
 from scoreloss.checks import Floats
-from scoreloss.losses.definitions import DEFINITIONS
 from scoreloss.torch import MetricLoss, Mix
 
 REACH = 8.0
@@ -119,10 +119,10 @@ def _surrogates(results: Results) -> dict[str, Any]:
     return {"z": logits.numpy().round(2).tolist(), "losses": curves}
 
 
-def heat_map(results: Results) -> dict[str, Any] | None:
+def heat_map(results: Results, rule: str = OWN) -> dict[str, Any] | None:
     """Loss -> slopes, offsets and weighted F1; None where no loss was tried with several of both.
 
-    The F1 is that on validation data at the own boundary: of the best configuration with such a slope and offset, the
+    The F1 is that on validation data under a rule, the own boundary unless another is named: of the best configuration with such a slope and offset, the
     mean over seeds.
     """
     drawn = {}
@@ -132,8 +132,8 @@ def heat_map(results: Results) -> dict[str, Any] | None:
             if cell.name != loss or result["diverged"]:
                 continue
             best: dict[tuple[float, float], float] = {}
-            for config, value in zip(cell.contender.configs, result["tried"][OWN], strict=True):
-                options = {**DEFINITIONS[cell.loss].options, **dict(config.options)}
+            for config, value in zip(cell.contender.configs, result["tried"][rule], strict=True):
+                options = {**DEFINED[cell.loss].options, **dict(config.options)}
                 slope, offset = options.get("slope"), options.get("offset")
                 if isinstance(slope, int | float) and isinstance(offset, int | float) and value is not None:
                     place = (float(slope), float(offset))

@@ -43,6 +43,59 @@ class Published:
     note: str
 
 
+@dataclass(frozen=True)
+class Setting:
+    """How the paper ran one dataset, as far as it says so."""
+
+    name: str
+    kind: str
+    backbone: str
+    epochs: int
+    threshold: float
+    """On sigmoid(z)."""
+    min_count: int
+    """Labels of fewer examples were left out."""
+    examples: int
+    labels: int
+    beta: float
+    eta: float
+    seeds: int
+    batch_size: int
+
+
+def setting(dataset: str) -> Setting:
+    """How the paper ran a dataset, by the name it has here."""
+    paper, name = _paper(), DATASETS[dataset]
+    said, about = paper["settings"], paper["datasets"][name]
+    table = paper["main_results"].get(name) or paper["additional_results"][name]
+    optimum = said["reported_optimum"][about["type"]]
+    return Setting(
+        name,
+        about["type"],
+        table["backbone"],
+        said["epochs"][name],
+        table["threshold"],
+        said["min_label_count"].get(name, 0),
+        about["examples"],
+        about.get("kept_classes", about["classes"]),
+        optimum["beta"],
+        optimum["eta"],
+        said["seeds"],
+        said["batch_size"],
+    )
+
+
+def has(section: str, dataset: str) -> bool:
+    """Whether a dataset stands in one of the paper's tables."""
+    return DATASETS[dataset] in _paper()[section]
+
+
+def printed(section: str, dataset: str) -> dict[str, dict[str, float]]:
+    """Loss -> metric by the paper's own name -> percent, of one of its tables; empty where it has no such."""
+    scores = _paper()[section].get(DATASETS[dataset], {}).get("scores", {})
+    return {LOSSES.get(loss, loss): dict(values) for loss, values in scores.items()}
+
+
 @cache
 def _paper() -> dict[str, Any]:
     source = files("scoreloss.bench") / "published.json"
