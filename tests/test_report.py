@@ -254,7 +254,7 @@ def test_the_papers_numbers_stand_under_the_names_they_have_here():
         "weighted_f1": 13.79,
         "macro_f1": 9.47,
         "micro_f1": 12.94,
-        "weighted_precision": 5.51,
+        "macro_precision": 5.51,
         "map": 5.78,
     }
     assert posters.minutes["sigmoid_f1"] == 52
@@ -295,6 +295,17 @@ def test_slopes_and_offsets_are_drawn_where_a_loss_was_tried_with_several_of_bot
             best = [max(found.found[cell]["tried"]["fixed_0.5"][k] for k in at) for cell in cells]
             assert len(at) == 2
             assert value == pytest.approx(100 * np.mean(best), abs=0.006)
+
+
+def test_seeds_that_stopped_early_share_a_learning_curve():
+    found = made_up(losses=("bce",))
+    first, second = (result["curve"] for result in found.found.values())
+    for rule in decide.RULES_ON_SCORES:
+        first[rule], second[rule] = [0.2, None, 0.5], [0.4, 0.3]
+    second["epoch"] = [1, 2]
+    drawn = figures.payload(found)["curves"]
+    assert drawn["epoch"] == [1, 2, 3]
+    assert drawn["rules"]["global"]["bce"] == [300, 300, 500]
 
 
 def test_what_was_chosen_is_said_where_there_was_a_choice(bench, tmp_path, capsys):

@@ -74,15 +74,15 @@ def _finished(results: Results, loss: str) -> list[Mapping[str, Any]]:
 
 def _learning_curves(results: Results) -> dict[str, Any]:
     """Epochs, and rule -> loss -> validation weighted F1 in thousandths: the mean over seeds, None where there is none."""
-    epochs: list[int] = []
+    finished = {loss: [result["curve"] for result in _finished(results, loss)] for loss in results.losses}
+    epochs = sorted({epoch for of_loss in finished.values() for curve in of_loss for epoch in curve["epoch"]})
     curves: dict[str, dict[str, list[int | None]]] = {}
     for rule in RULES_ON_SCORES:
-        for loss in results.losses:
-            seen = [result["curve"] for result in _finished(results, loss)]
-            if not seen or not results.under(rule, loss):
+        for loss, of_loss in finished.items():
+            if not results.under(rule, loss):
                 continue
-            epochs = seen[0]["epoch"]
-            values = np.array([curve[rule] for curve in seen], float)
+            seen = [dict(zip(curve["epoch"], curve[rule], strict=True)) for curve in of_loss]
+            values = np.array([[curve.get(epoch) for epoch in epochs] for curve in seen], float)
             known = ~np.isnan(values)
             total = np.where(known, values, 0).sum(axis=0)
             curves.setdefault(rule, {})[loss] = [

@@ -48,7 +48,7 @@ RULE_TITLES = {
 }
 NAMES_NOTE = (
     "Names are scikit-learn's; the paper swaps two: what it calls macro F1 is micro F1 here, and the reverse. "
-    "Precision is weighted by positives, mAP interpolated as in the paper."
+    "Precision is weighted by positives (the paper's is macro), mAP interpolated as in the paper."
 )
 NOISE_NOTE = (
     "Within noise of the best: the difference to the highest mean, over all losses, floors and rules, has a 95 % "

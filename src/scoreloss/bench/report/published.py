@@ -22,7 +22,7 @@ PLAIN = {
     "weightedF1": "weighted_f1",
     "microF1": "micro_f1",
     "macroF1": "macro_f1",
-    "precision": "weighted_precision",
+    "precision": "macro_precision",
     "mAP": "map",
 }
 SWAPPED = {**PLAIN, "microF1": "macro_f1", "macroF1": "micro_f1"}
