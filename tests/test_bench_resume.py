@@ -14,7 +14,7 @@ from scoreloss.bench.plan import Cell, Settings
 from scoreloss.bench.store import Store
 from scoreloss.files import write_whole
 from tests import bench_runs
-from tests.bench_runs import CELLS, left_behind, results, start
+from tests.bench_runs import CELLS, SOON, left_behind, results, start
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked and killed")
 
@@ -59,7 +59,7 @@ def test_twenty_kills_leave_the_files_of_an_undisturbed_run(tmp_path, undisturbe
 @pytest.mark.slow
 def test_two_processes_share_a_folder(tmp_path, undisturbed):
     both = [start(tmp_path), start(tmp_path)]
-    said = [process.communicate(timeout=300) for process in both]
+    said = [process.communicate(timeout=SOON) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     counts = [trained(out) for out, _ in said]
     assert sum(counts) == CELLS
@@ -81,7 +81,7 @@ def test_a_pack_is_taken_over_from_a_process_that_is_killed(tmp_path, undisturbe
     time.sleep(1)
     assert len(list((tmp_path / "cells").glob("*.json"))) == CELLS - 1
     first.kill()
-    out, err = second.communicate(timeout=120)
+    out, err = second.communicate(timeout=SOON)
     assert second.returncode == 0, err
     first.communicate()
     assert trained(out) == CELLS - 1
@@ -95,7 +95,7 @@ def test_another_plan_in_the_same_folder_at_the_same_time_harms_nothing(tmp_path
     alone, shared = tmp_path / "alone", tmp_path / "shared"
     bench_runs.whole(alone, *other)
     both = [start(shared), start(shared, *other)]
-    said = [process.communicate(timeout=300) for process in both]
+    said = [process.communicate(timeout=SOON) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     there = results(shared)
     for folder in (undisturbed, alone):
