@@ -12,7 +12,7 @@ import pytest
 from scoreloss.bench.contenders import contenders
 from scoreloss.bench.plan import Cell, Settings
 from scoreloss.bench.store import Store
-from scoreloss.files import write_whole
+from scoreloss.files import lock, write_whole
 from tests import bench_runs
 from tests.bench_runs import CELLS, SOON, left_behind, results, start
 
@@ -119,16 +119,23 @@ def pack():
     return [[Cell("d", "h", bce, seed, Settings())] for seed in (0, 1)]
 
 
-def test_a_lock_that_was_taken_away_is_not_held_twice(store):
-    """One process waits for the lock of a pack while the other is done with it, and a third comes."""
+def test_a_lock_that_was_taken_away_is_not_held_twice(store, monkeypatch):
+    """A process opens the lock of a pack; before it locks it the holder is done with the pack, and a third takes it."""
     held = store.claim(pack())
     assert store.claim(pack()) is None
-    store.forget(pack())
-    new = store.claim(pack())
-    assert new is not None
-    held.close()
+    thirds = []
+
+    def meanwhile(handle):
+        monkeypatch.undo()
+        store.forget(pack())
+        held.close()
+        thirds.append(store.claim(pack()))
+        return lock(handle)
+
+    monkeypatch.setattr("scoreloss.bench.store.lock", meanwhile)
     assert store.claim(pack()) is None
-    new.close()
+    (third,) = thirds
+    third.close()
 
 
 def test_what_is_half_written_is_removed_and_what_others_write_is_written_again(store, monkeypatch):
