@@ -50,6 +50,27 @@ def test_snippets_run(page):
     run_snippets(page, what_a_reader_has())
 
 
+def test_the_benches_that_are_shown_can_be_run(tmp_path, monkeypatch, capsys):
+    """Every file and command of the page on the experiment, but for the training."""
+    page = (ROOT / "docs/bench.md").read_text()
+    (file,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("experiment.toml").write_text(file)
+    rows = [f"word{i % 7} word{i % 5} word{i % 3},{'a|b' if i % 2 else 'b'}\n" for i in range(60)]
+    Path("papers.csv").write_text("".join(["abstract,topics\n", *rows]))
+    commands = re.findall(r"^scoreloss (bench .*)$", page, flags=re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        if "--engine ray" in command:
+            needs("ray")
+        tables = 4 if "experiment.toml" in command else 1
+        assert main([*command.split(), "--dry-run", "--cache", "cache"]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert len(out) == tables
+        assert all(re.search(r"\d+ cells, 0 of them done; \d+ runs to train", line) for line in out)
+    assert not Path("runs").exists()
+
+
 @pytest.mark.slow
 def test_snippets_of_other_frameworks_run():
     """In a process of their own, which is set to one of Keras's backends before it imports it."""

@@ -5,6 +5,7 @@ Nothing is ever unpickled. What a description means is the business of whoever w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -25,20 +26,40 @@ VERSION = 1
 """Rises when a file of the same kind would be read otherwise."""
 
 HEADER = "scoreloss"
+HALF_WRITTEN = ".part"
+"""How the names of files end that are being written, or were when their process was killed."""
+
 Arrays = dict[str, NDArray[Any]]
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file so that it is there in full or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    encoded = content.encode() if isinstance(content, str) else content
+    while not _written(path, encoded):
+        pass  # another process took what was half written for a leftover
+
+
+def _written(path: Path, content: bytes) -> bool:
+    """Write a file beside its place, then put it there; False where it is gone before it is put there."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=HALF_WRITTEN)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(content)
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
+    except FileNotFoundError:
+        return False
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    return True
+
+
+def remove_half_written(path: Path) -> None:
+    """Remove what processes that were killed left of a file; one that is alive writes it again. The name may have a ``*``."""
+    for leftover in path.parent.glob(f".{path.name}.*{HALF_WRITTEN}"):
+        with contextlib.suppress(PermissionError):  # on Windows: it is being written
+            leftover.unlink(missing_ok=True)
 
 
 def lock(handle: int, *, wait: Callable[[], None] | None = None) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,9 @@ from scoreloss.bench.store import Damaged, Store
 from scoreloss.checks import InputError
 from scoreloss.data import Dataset
 from scoreloss.say import Say, silent
+
+BETWEEN_TRIES = 0.5
+"""Seconds between looks at whether another process is done with a pack, or died."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +87,14 @@ def run(
     with store.alone(say):
         store.write_splits(split_record(bench.dataset, material.splits))
         missing = planned if force else _missing(store, planned, say)
-        begun = [] if force else store.begun(planned)
+        store.tidy(missing)
+        begun = [] if force else store.begun(planned, missing)
         listed = {cell for pack in begun for row in pack for cell in row}
         rest = [cell for cell in missing if cell not in listed]
         examples = len(material.splits[0].train)
         todo = [*begun, *packs(rest, {cell: material.shape(cell) for cell in rest}, examples)]
         store.list_packs(todo)
     trained = 0
-    if not missing:
-        store.write_bench(record)
     for pack, results in _worked_off(store, todo, material, engine or Here(), force, say):
         store.write_bench(record)  # not before: until then the report is that of the benchmark before
         for cell, (result, seconds) in results.items():
@@ -98,7 +102,7 @@ def run(
                 store.write(cell, result, seconds)
                 trained += 1
         with store.alone(say):
-            store.forget_packs([pack])
+            store.forget(pack)
     read = {cell: store.read(cell) for cell in planned}
     found = {cell: result for cell, result in read.items() if result is not None}
     diverged = [cell for cell in found if found[cell]["diverged"]]
@@ -107,35 +111,45 @@ def run(
     if len(diverged) == len(planned):
         raise InputError("all runs diverged: a lower learning rate may help")
     summed = sum_up(data, planned, found, material.splits)
-    return Outcome(summed, write(folder, [summed]), trained, len(planned) - trained)
+    with store.alone(say):  # the record and the report that stay are of one benchmark
+        store.write_bench(record)
+        page = write(folder, [summed])
+    return Outcome(summed, page, trained, len(planned) - trained)
 
 
 def _worked_off(
     store: Store, todo: Sequence[Pack], material: Material, engine: Engine, force: bool, say: Say
 ) -> Iterator[tuple[Pack, Trained]]:
-    """Train the packs that no other process has, then wait for those of others, and train what these left undone."""
+    """Train the packs that no other process has, and those that others leave undone; a pack that is done has no results."""
     left = list(todo)
+    waiting = False
     while left:
         with ExitStack() as claims:
-            mine: list[Pack] = []
-            for pack in left:
-                if len(mine) == engine.at_once:
-                    break
-                if (claim := store.claim(pack)) is not None:
-                    claims.enter_context(claim)
-                    mine.append(pack)
+            mine = list(itertools.islice(_claimed(store, left, claims), engine.at_once))
             if not mine:
-                say(f"other processes train the last {len(left)} packs: waiting for them")
-                claims.enter_context(store.claim(left[0], wait=lambda: None) or nullcontext())
-                mine.append(left[0])
+                if not waiting:
+                    say("other processes train what is left: waiting for them")
+                waiting = True
+                time.sleep(BETWEEN_TRIES)
+                continue
+            waiting = False
             left = [pack for pack in left if pack not in mine]
             undone = [
                 pack for pack in mine if force or not all(store.has(cell) for row in pack for cell in row)
             ]
-            if len(todo) > 1 and undone:
+            yield from ((pack, {}) for pack in mine if pack not in undone)
+            if len(todo) > 1 and len(undone) == 1:
                 names = dict.fromkeys(cell.name for cell in undone[0][0])
                 say(f"pack {len(todo) - len(left)} of {len(todo)}: {', '.join(names)}")
-            yield from engine.train(material, undone, say)
+            if undone:
+                yield from engine.train(material, undone, say)
+
+
+def _claimed(store: Store, packs: Sequence[Pack], claims: ExitStack) -> Iterator[Pack]:
+    for pack in packs:
+        if (claim := store.claim(pack)) is not None:
+            claims.enter_context(claim)
+            yield pack
 
 
 def _missing(store: Store, planned: Sequence[Cell], say: Say) -> list[Cell]:

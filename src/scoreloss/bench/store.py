@@ -9,16 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from scoreloss.bench.plan import Cell, Pack
 from scoreloss.checks import InputError
-from scoreloss.files import lock, write_whole
+from scoreloss.files import lock, remove_half_written, write_whole
 from scoreloss.say import Say
+
+Names = list[list[str]]
+"""A pack as the list has it: the files of its cells, as [seed][loss]."""
 
 
 class Damaged(Exception):
@@ -81,55 +85,73 @@ class Store:
 
     @contextmanager
     def alone(self, say: Say) -> Iterator[None]:
-        """While this lasts no other process plans in this folder."""
+        """While this lasts no other process plans or reports in this folder."""
         with self._lock_file("plan").open("a") as handle:
-            lock(handle.fileno(), wait=lambda: say("another process plans in this folder: waiting for it"))
+            lock(handle.fileno(), wait=lambda: say("another process plans or reports here: waiting for it"))
             yield
 
-    def claim(self, pack: Pack, wait: Callable[[], None] | None = None) -> IO[str] | None:
+    def claim(self, pack: Pack) -> IO[str] | None:
         """A handle that keeps other processes from this pack until it is closed; None where one of them has it."""
-        handle = self._lock_file(_id(pack)).open("a")
-        if lock(handle.fileno(), wait=wait):
-            return handle
-        handle.close()
-        return None
+        path = self._lock_file(_id(_names(pack)))
+        while True:
+            handle = path.open("a")
+            if not lock(handle.fileno()):
+                handle.close()
+                return None
+            if _is_there(handle, path):
+                return handle
+            handle.close()  # another process was done with the pack, and took the file away meanwhile
 
     def _lock_file(self, name: str) -> Path:
         folder = self.folder / ".locks"
         folder.mkdir(exist_ok=True)
         return folder / f"{name}.lock"
 
-    def begun(self, planned: Sequence[Cell]) -> list[Pack]:
+    def tidy(self, missing: Sequence[Cell]) -> None:
+        """Remove what processes that were killed left behind: half-written files, and packs on the list that are done."""
+        for name in (*REPORTS, *RECORDS, "cells/*.json"):
+            remove_half_written(self.folder / name)
+        names = {cell.file for cell in missing}
+
+        def done(name: str) -> bool:
+            return name not in names and (self.folder / "cells" / f"{name}.json").exists()
+
+        self._forget([pack for pack in self._listed() if all(done(name) for row in pack for name in row)])
+
+    def begun(self, planned: Sequence[Cell], missing: Sequence[Cell]) -> list[Pack]:
         """The packs of the list that lack a result, as far as they are planned."""
         cells = {cell.file: cell for cell in planned}
-        found = [
+        names = {cell.file for cell in missing}
+        return [
             [[cells[name] for name in row] for row in pack]
             for pack in self._listed()
             if all(name in cells for row in pack for name in row)
+            and any(name in names for row in pack for name in row)
         ]
-        return [pack for pack in found if not all(self.has(cell) for row in pack for cell in row)]
 
     def list_packs(self, packs: Sequence[Pack]) -> None:
         """Add packs to the list, unless they are in it."""
         listed = self._listed()
-        new = [[[cell.file for cell in row] for row in pack] for pack in packs]
-        self._write_list([*listed, *(pack for pack in new if pack not in listed)])
+        self._write_list([*listed, *(pack for pack in map(_names, packs) if pack not in listed)])
 
-    def forget_packs(self, packs: Sequence[Pack]) -> None:
-        """Take packs off the list: they are done."""
-        done = [[[cell.file for cell in row] for row in pack] for pack in packs]
-        self._write_list([pack for pack in self._listed() if pack not in done])
+    def forget(self, pack: Pack) -> None:
+        """Take a pack off the list: it is done."""
+        self._forget([_names(pack)])
+
+    def _forget(self, packs: Sequence[Names]) -> None:
         for pack in packs:
-            self._lock_file(_id(pack)).unlink(missing_ok=True)
+            with suppress(PermissionError):  # on Windows: a process has it open
+                self._lock_file(_id(pack)).unlink(missing_ok=True)
+        self._write_list([pack for pack in self._listed() if pack not in packs])
 
-    def _listed(self) -> list[list[list[str]]]:
+    def _listed(self) -> list[Names]:
         try:
             listed = json.loads((self.folder / "packs.json").read_text(encoding="utf-8"))
             return [[[str(name) for name in row] for row in pack] for pack in listed]
         except (ValueError, OSError, RecursionError, TypeError):
             return []  # none, or none that can be trusted: the missing cells are planned anew
 
-    def _write_list(self, listed: list[list[list[str]]]) -> None:
+    def _write_list(self, listed: list[Names]) -> None:
         path = self.folder / "packs.json"
         if listed:
             write_whole(path, json.dumps(listed, indent=1) + "\n")
@@ -186,9 +208,20 @@ class Store:
         write_whole(self.path(cell), json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
-def _id(pack: Pack) -> str:
-    names = "\n".join(cell.file for row in pack for cell in row)
-    return hashlib.sha256(names.encode()).hexdigest()[:16]
+def _names(pack: Pack) -> Names:
+    return [[cell.file for cell in row] for row in pack]
+
+
+def _id(names: Names) -> str:
+    return hashlib.sha256("\n".join(name for row in names for name in row).encode()).hexdigest()[:16]
+
+
+def _is_there(handle: IO[str], path: Path) -> bool:
+    """Whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(handle.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _storable(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,43 +98,43 @@ def run(options: argparse.Namespace) -> int:
 
     start = time.perf_counter()
     progress = Progress()
-    engine = _engine(options)
     experiment = _experiment(options)
     if experiment.framework == "keras":
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # what TensorFlow says of itself is no news here
     for line in experiment.notes:
         progress.say(line)
     outcomes = []
-    tables = experiment.tables()
-    for table in tables:
-        bench = table.bench()
-        if bench.dataset.problems:
-            progress.say(
-                f"something was skipped or mended while reading: scoreloss data check {table.dataset}"
-            )
-        if options.dry_run:
-            from scoreloss.bench.estimate import estimate
+    with closing(_engine(options)) as engine:
+        tables = experiment.tables()
+        for table in tables:
+            bench = table.bench()
+            if bench.dataset.problems:
+                progress.say(
+                    f"something was skipped or mended while reading: scoreloss data check {table.dataset}"
+                )
+            if options.dry_run:
+                from scoreloss.bench.estimate import estimate
 
-            print(estimate(bench, table.folder, cache=options.cache, force=options.force))
-            continue
-        if len(tables) > 1:
-            progress.say(f"{table.title}, to {table.folder}")
-        outcome = run_bench(
-            bench,
-            table.folder,
-            cache=options.cache,
-            force=options.force,
-            engine=engine,
-            say=progress.say,
-        )
-        outcomes.append(outcome)
-        progress.end()
-        if len(tables) == 1:
-            print(report.text(outcome.results.rows))
-            for note in bench.dataset.notes:
-                print(note)
-            print()
-        print(f"{f'{table.title}: ' if len(tables) > 1 else ''}{report.headline(outcome.results.rows)}")
+                print(estimate(bench, table.folder, cache=options.cache, force=options.force))
+                continue
+            if len(tables) > 1:
+                progress.say(f"{table.title}, to {table.folder}")
+            outcome = run_bench(
+                bench,
+                table.folder,
+                cache=options.cache,
+                force=options.force,
+                engine=engine,
+                say=progress.say,
+            )
+            outcomes.append(outcome)
+            progress.end()
+            if len(tables) == 1:
+                print(report.text(outcome.results.rows))
+                for note in bench.dataset.notes:
+                    print(note)
+                print()
+            print(f"{f'{table.title}: ' if len(tables) > 1 else ''}{report.headline(outcome.results.rows)}")
     if not outcomes:
         return 0
     page = outcomes[0].report
