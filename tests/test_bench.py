@@ -82,23 +82,23 @@ def test_test_labels_decide_nothing(yeast):
 def test_what_is_there_is_not_trained_again(tmp_path, capsys):
     status, out, _ = bench(capsys, tmp_path)
     assert status == 0
-    assert "4 runs trained, 0 kept" in out
+    assert "4 cells trained, 0 kept" in out
     files = sorted((tmp_path / "cells").iterdir())
     assert len(files) == 4
     before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
     _, again, _ = bench(capsys, tmp_path)
-    assert "0 runs trained, 4 kept" in again
+    assert "0 cells trained, 4 kept" in again
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in files} == before
     assert _table(again) == _table(out)
     files[0].unlink()
-    assert "1 runs trained, 3 kept" in bench(capsys, tmp_path)[1]
-    assert "4 runs trained, 0 kept" in bench(capsys, tmp_path, "--force")[1]
-    assert "4 runs trained, 0 kept" in bench(capsys, tmp_path, "--init", "default")[1]
+    assert "1 cells trained, 3 kept" in bench(capsys, tmp_path)[1]
+    assert "4 cells trained, 0 kept" in bench(capsys, tmp_path, "--force")[1]
+    assert "4 cells trained, 0 kept" in bench(capsys, tmp_path, "--init", "default")[1]
     assert len(list((tmp_path / "cells").iterdir())) == 8
 
 
 def _table(out):
-    return out[: out.index("runs trained")].rsplit("\n", 1)[0]
+    return out[: out.index("cells trained")].rsplit("\n", 1)[0]
 
 
 def test_the_same_seed_gives_the_same_numbers(tmp_path, capsys):
@@ -129,7 +129,7 @@ def test_a_damaged_cell_is_said_and_trained_again(tmp_path, capsys, damage):
     assert f"damaged, trained again: {path}" in err
     assert "Traceback" not in err
     assert status == 0
-    assert "1 runs trained, 3 kept" in out
+    assert "1 cells trained, 3 kept" in out
     assert json.loads(path.read_text())["cell"] == json.loads(good)["cell"]
 
 
@@ -300,7 +300,7 @@ def test_the_demo_shows_what_the_paper_claims(tmp_path):
     """At its own boundary sigmoid_f1 beats bce at 0.5 on micro, macro and weighted F1 of yeast."""
     start = time.perf_counter()
     done = subprocess.run(run_command(tmp_path), capture_output=True, text=True, check=True)
-    assert "25 runs trained" in done.stdout
+    assert "25 cells trained" in done.stdout
     print(f"the demo took {time.perf_counter() - start:.0f} s")
     cells = [json.loads(p.read_text()) for p in (tmp_path / "cells").iterdir()]
     assert len(cells) == len(PAPER_LOSSES) * 5

@@ -81,14 +81,14 @@ def test_a_node_that_dies_costs_only_its_packs(tmp_path, here, cluster):
     assert said[0] == f"{CELLS} packs for a cluster of 2 cores"
     assert said[-1] == f"{CELLS} of {CELLS} packs done"
     assert [line for line in said if not OURS.fullmatch(line)] == []
-    assert f"{CELLS} runs trained" in out
+    assert f"{CELLS} cells trained" in out
     assert numbers(tmp_path) == here
 
 
 def test_without_an_address_a_cluster_starts_and_stops(tmp_path, here):
     needs("ray")
     out, err = whole(tmp_path, "--engine", "ray", env=OF_ONE_MACHINE)
-    assert f"{CELLS} runs trained" in out
+    assert f"{CELLS} cells trained" in out
     assert [line for line in err.splitlines() if not OURS.fullmatch(line)] == []
     assert numbers(tmp_path) == here
 

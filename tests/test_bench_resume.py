@@ -32,7 +32,7 @@ def undisturbed(tmp_path_factory):
 
 def trained(out):
     """How many cells a process says that it trained."""
-    return int(re.search(r"(\d+) runs trained", out)[1])
+    return int(re.search(r"(\d+) cells trained", out)[1])
 
 
 def until(process, words):
@@ -64,7 +64,7 @@ def test_two_processes_share_a_folder(tmp_path, undisturbed):
     counts = [trained(out) for out, _ in said]
     assert sum(counts) == CELLS
     assert min(counts) > 0
-    tables = [out[: out.index("runs trained")].rsplit("\n", 1)[0] for out, _ in said]
+    tables = [out[: out.index("cells trained")].rsplit("\n", 1)[0] for out, _ in said]
     assert tables[0] == tables[1]
     assert results(tmp_path) == results(undisturbed)
     assert not left_behind(tmp_path)

@@ -677,4 +677,4 @@ def test_texts_of_ones_own_are_benched_by_their_words(capsys, tmp_path, monkeypa
     assert cell["cell"]["backbone"] == "tfidf"
     assert cell["result"]["rules"]["fixed_0.5"]["test"]["weighted_f1"] > 0.7
     status, out, err = run(capsys, *command)
-    assert "0 runs trained, 2 kept" in out
+    assert "0 cells trained, 2 kept" in out

@@ -279,7 +279,7 @@ def test_one_file_asks_for_several_tables_and_gets_one_report(file, capsys):
     assert not (file.parent / "runs").exists()
     assert main(["bench", str(file)]) == 0
     out, _ = capsys.readouterr()
-    assert "24 runs trained, 0 kept" in out
+    assert "24 cells trained, 0 kept" in out
     root = file.parent / "runs" / "plan"
     assert sorted(p.name for p in root.iterdir() if p.is_dir()) == [
         "own-linear",

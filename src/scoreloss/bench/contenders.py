@@ -77,7 +77,7 @@ DEFINED = {**DEFINITIONS, AS_CODED: DEFINITIONS["sigmoid_f1"]}
 """The options of each."""
 
 RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
-    "recommended": ("sigmoid_f1", {"bce": 0.1, "batch_size": 64, "epoch_decay": 20.0}),
+    "recommended": ("sigmoid_f1", {"bce": 0.05, "batch_size": 64, "epoch_decay": 20.0}),
 }
 """Settings with a name of their own: the loss, and what of a configuration is given. See ``docs/results.md``."""
 

@@ -141,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
     if len(outcomes) > 1:
         page = report.write(experiment.together, [outcome.results for outcome in outcomes])
     print(
-        f"{sum(outcome.trained for outcome in outcomes)} runs trained, "
+        f"{sum(outcome.trained for outcome in outcomes)} cells trained, "
         f"{sum(outcome.kept for outcome in outcomes)} kept, "
         f"{time.perf_counter() - start:.0f} s. Report: {page}"
     )
