@@ -58,7 +58,9 @@ class Features:
                 )
             finite = np.isfinite(matrix).all(axis=1)
             if not finite.all():
-                raise InputError(f"inputs[{np.argmin(finite)}] holds NaN or infinity: features must be finite")
+                raise InputError(
+                    f"inputs[{np.argmin(finite)}] holds NaN or infinity: features must be finite"
+                )
             return matrix
         if isinstance(inputs, (str, Path)):
             raise InputError(f"inputs are one {type(inputs).__name__}: give a list of them")

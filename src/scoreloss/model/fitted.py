@@ -83,7 +83,7 @@ class Model:
         parts = []
         checked = self.features.checked(inputs)
         for start in range(0, len(checked), self.block):
-            rows, part, problems = self._of(checked[start : start + self.block])
+            _, part, problems = self._of(checked[start : start + self.block])
             for row, why in sorted(problems.items()):
                 raise InputError(f"inputs[{start + row}] cannot be read: {checked[start + row]}: {why}")
             parts.append(part)

@@ -154,11 +154,14 @@ def array_of(
         raise InputError(f"{name} is missing")
     array = arrays[name]
     fits = array.ndim == len(shape) and all(
-        size > 0 if wanted is None else size == wanted for size, wanted in zip(array.shape, shape, strict=True)
+        size > 0 if wanted is None else size == wanted
+        for size, wanted in zip(array.shape, shape, strict=True)
     )
     if not fits or array.dtype not in (np.float32, np.float64):
         wanted = " x ".join("any" if size is None else str(size) for size in shape)
-        raise InputError(f"{name} has shape {array.shape} and type {array.dtype}: floats of {wanted} are needed")
+        raise InputError(
+            f"{name} has shape {array.shape} and type {array.dtype}: floats of {wanted} are needed"
+        )
     if not (np.isfinite(array).all() if finite else not np.isnan(array).any()):
         raise InputError(f"{name} holds NaN{' or infinity' if finite else ''}: it must hold numbers")
     return array.astype(np.float64)
