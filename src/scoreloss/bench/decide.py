@@ -114,7 +114,7 @@ def averaged_f1(targets: Booleans, predicted: Booleans, average: str = "weighted
     """F1 of each label, averaged by its positives or otherwise (``AVERAGES``)."""
     counts = hard_counts(targets, predicted, None, None, axis=1 if average == "samples" else 0)
     if average == "micro":
-        return float(f1(*(count.sum() for count in counts), DIV))
+        return float(f1(*Counts(*(count.sum() for count in counts)), DIV))
     if average != "weighted":
         return float(f1(*counts, DIV).mean())
     support = counts.tp + counts.fn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,10 +113,11 @@ class Model:
         def joined(name: str) -> Any:
             return np.concatenate([getattr(part, name) for part in (empty, *parts)])
 
-        names = ("decided", "scores", "probabilities", "expected_f1")
-        return Prediction(self.labels, *map(joined, names), on=self.decision.on)
-
-
-def blocks(length: int, size: int) -> Iterator[slice]:
-    """Neighbouring rows, so many at once."""
-    return (slice(start, min(start + size, length)) for start in range(0, length, size))
+        return Prediction(
+            self.labels,
+            joined("decided"),
+            joined("scores"),
+            joined("probabilities"),
+            joined("expected_f1"),
+            self.decision.on,
+        )

@@ -32,7 +32,8 @@ class Format(Protocol):
 def format_of(path: Path, labels: Sequence[str]) -> Format:
     """By the ending of a file."""
     one_of("the ending of the output", path.suffix, FORMATS)
-    return FORMATS[path.suffix](labels)
+    form: Format = FORMATS[path.suffix](labels)
+    return form
 
 
 class Csv:
