@@ -30,6 +30,9 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         help="the page (default: evaluation.html in the folder of the model)",
     )
+    evaluate.add_argument(
+        "--backbone", metavar="B", help="where the model's backbone is now, if its folder was moved"
+    )
     evaluate.set_defaults(run=run)
 
 
@@ -42,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or options.model / "evaluation.html"
     if out.is_dir():
         raise InputError(f"{out} is a folder: name a file")
-    model = load(options.model)
+    model = load(options.model, backbone=options.backbone)
     progress = Progress()
     try:
         found = evaluate(model, dataset_from(options), options.part, progress.say)

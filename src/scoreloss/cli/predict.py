@@ -39,6 +39,9 @@ def add(commands: Commands) -> None:
         ("--ids", "COLUMN", "ids (default: rows are numbered from 0)"),
     ):
         group.add_argument(flag, metavar=metavar, help=what)
+    predict.add_argument(
+        "--backbone", metavar="B", help="where the model's backbone is now, if its folder was moved"
+    )
     predict.set_defaults(run=run)
 
 
@@ -49,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from scoreloss.model.stream import predict_file
 
     start = time.perf_counter()
-    model = load(options.model)
+    model = load(options.model, backbone=options.backbone)
     identity = hashlib.sha256((options.model / RECORD).read_bytes()).hexdigest()
     progress = Progress()
     try:

@@ -125,10 +125,13 @@ class Classifier:
         folder.save(self._model(), path, force=force)
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read what ``save`` or ``scoreloss fit`` wrote; a folder that was changed is an ``InputError``."""
+    def load(cls, path: str | Path, *, backbone: str | None = None) -> Self:
+        """Read what ``save`` or ``scoreloss fit`` wrote; a folder that was changed is an ``InputError``.
+
+        ``backbone`` says where its backbone is now, if its folder was moved.
+        """
         found = cls()
-        found.model_ = folder.load(path)
+        found.model_ = folder.load(path, backbone=backbone)
         return found
 
     def _model(self) -> Model:

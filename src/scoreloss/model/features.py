@@ -34,12 +34,14 @@ class Features:
         recipe: Mapping[str, Any],
         width: int,
         encoder: Encoder | None = None,
+        found_as: str | None = None,
     ) -> None:
         one_of("kind", kind, KINDS)
         if (kind == "matrix") != (backbone == "identity"):
             raise InputError(f"backbone is {backbone!r}: it is none for inputs of kind {kind}")
         self.kind, self.backbone, self.width = kind, backbone, width
         self.recipe = dict(recipe)
+        self._found_as = found_as or backbone
         self._encoder = encoder
         self._lock = threading.Lock()
 
@@ -95,7 +97,7 @@ class Features:
         """The encoder, found and compared with the one that the model was fitted with."""
         with self._lock:
             if self._encoder is None:
-                self._encoder = _found(self.kind, self.backbone, self.recipe)
+                self._encoder = _found(self.kind, self._found_as, self.recipe)
         return self._encoder
 
 

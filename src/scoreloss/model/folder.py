@@ -131,15 +131,18 @@ def record_of(model: Model, head: Path) -> dict[str, Any]:
     }
 
 
-def load(folder: str | Path) -> Model:
-    """Read what ``save`` wrote; a folder that was changed or does not fit together is an ``InputError``."""
+def load(folder: str | Path, *, backbone: str | None = None) -> Model:
+    """Read what ``save`` wrote; a folder that was changed or does not fit together is an ``InputError``.
+
+    ``backbone`` says where its backbone is now, by another name or folder; its weights must be the same.
+    """
     path = Path(folder)
     record = _record(path)
     try:
         schema.check(record)
         _check_head_file(path / HEAD, record["head"])
         description, arrays = read_arrays(path / HEAD, KIND)
-        return _model(record, description, arrays)
+        return _model(record, description, arrays, backbone)
     except InputError as problem:
         said = str(problem)
         raise InputError(said if said.startswith(str(path)) else f"{path / RECORD}: {said}") from problem
@@ -180,7 +183,9 @@ def _check_head_file(path: Path, head: Mapping[str, Any]) -> None:
         raise InputError(f"{path} was changed after it was written: its checksum is another one")
 
 
-def _model(record: dict[str, Any], description: Mapping[str, Any], arrays: Arrays) -> Model:
+def _model(
+    record: dict[str, Any], description: Mapping[str, Any], arrays: Arrays, found_as: str | None
+) -> Model:
     labels = tuple(record["labels"])
     rule, backbone = record["rule"], record["backbone"]
     head = Head.of(record["head"]["form"], arrays, len(labels))
@@ -198,7 +203,9 @@ def _model(record: dict[str, Any], description: Mapping[str, Any], arrays: Array
             raise InputError(f"words are {len(set(words))} different ones: the head takes {head.width}")
         rarities = array_of(arrays, "rarities", (head.width,)).astype(np.float32)
         encoder = Tfidf.restored(words, rarities)
-    features = Features(record["kind"], backbone["name"], backbone["recipe"], head.width, encoder)
+    if found_as is not None and (encoder is not None or record["kind"] == "matrix"):
+        raise InputError(f"backbone is {found_as!r}: the model has its own, {backbone['name']}")
+    features = Features(record["kind"], backbone["name"], backbone["recipe"], head.width, encoder, found_as)
     of_training = {
         key: record[key] for key in ("loss", "rule", "selection", "validation", "test", "data", "versions")
     }

@@ -105,6 +105,8 @@ def _array(record: list[Any], rules: Mapping[str, Any], where: str) -> None:
 def _is(value: Any, name: str) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
+    if isinstance(value, float) and name == "integer":
+        return value.is_integer()
     return isinstance(value, TYPES[name])
 
 
