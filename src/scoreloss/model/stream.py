@@ -142,8 +142,17 @@ class _Parts:
         with handle:
             if not lock(handle.fileno()):
                 raise InputError(f"{self.out} is being written by another process")
-            self._begin(run, resume=resume)
-            yield
+            try:
+                self._begin(run, resume=resume)
+                yield
+            except BaseException:
+                if self._fruitless():
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                raise
+
+    def _fruitless(self) -> bool:
+        """Whether nothing was made yet that would be lost."""
+        return not any(self.folder.glob("*.part"))
 
     def _begin(self, run: dict[str, Any], *, resume: bool) -> None:
         if resume and self.there():
