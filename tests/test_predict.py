@@ -680,3 +680,16 @@ def test_images_of_a_folder(tmp_path, capsys):
     assert "is not the one that the model was fitted with" in told(
         capsys, "predict", tmp_path / "m", pictures, "-o", tmp_path / "out.csv", *moved
     )
+
+
+def test_to_predict_takes_no_torch(model, data, tmp_path):
+    np.savez(tmp_path / "in.npz", features=data.inputs)
+    code = (
+        "import sys\nfrom scoreloss.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\nprint(*[m for m in ('torch', 'sklearn', 'transformers') if m in sys.modules])"
+    )
+    arguments = ["predict", model, tmp_path / "in.npz", "-o", tmp_path / "out.csv"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[1:] == [""]
