@@ -147,7 +147,7 @@ def trained_alone(material, seed, config, epochs):
             adam.zero_grad()
             loss(head(x[rows]), y[rows]).backward()
             adam.step()
-        if epoch in checkpoints(epochs):
+        if epoch in checkpoints(Settings(epochs=epochs)):
             found[epoch] = loss.scores(head(x)).detach().double().numpy()
     return found
 

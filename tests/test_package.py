@@ -70,9 +70,24 @@ LAYERS = [
     ["sklearn.head"],
     ["sklearn.tuned"],
     ["sklearn"],
+    ["model.schema", "model.features", "model.numbers", "model.card"],
+    ["model.fitted"],
+    ["model.choose", "model.folder", "model.inputs", "model.outputs"],
+    ["model.classifier", "model.stream", "model.evaluation"],
+    ["model"],
     ["__init__"],
     ["cli.progress", "cli.datasets"],
-    ["cli.bench", "cli.data", "cli.embed", "cli.losses", "cli.report", "cli.reproduce"],
+    [
+        "cli.bench",
+        "cli.data",
+        "cli.embed",
+        "cli.losses",
+        "cli.report",
+        "cli.reproduce",
+        "cli.fit",
+        "cli.predict",
+        "cli.evaluate",
+    ],
     ["cli"],
     ["__main__"],
 ]
@@ -92,6 +107,12 @@ def test_importing_the_package_loads_no_framework():
 
 def test_reading_yeast_loads_no_framework():
     assert loaded_by("import scoreloss.data; scoreloss.data.load('yeast')") == []
+
+
+def test_the_classifier_is_there_when_it_is_asked_for():
+    assert loaded_by("import scoreloss; scoreloss.Classifier()") == []
+    with pytest.raises(AttributeError, match="no attribute 'Classfier'"):
+        _ = scoreloss.Classfier
 
 
 def test_that_a_framework_would_be_noticed():
@@ -134,6 +155,7 @@ def test_exported_names():
         [
             "SCORES",
             "Averaging",
+            "Classifier",
             "Dataset",
             "ExpectedF1",
             "Fixed",

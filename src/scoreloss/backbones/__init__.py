@@ -113,6 +113,12 @@ def kept_features(
         return None
 
 
+def encoder_of(dataset: Data, backbone: str, *, fit_on: ArrayLike | None = None) -> Encoder:
+    """The backbone itself, over the inputs of a dataset of texts or images; ``over`` gives it others."""
+    _check(dataset, backbone, DTYPES[0], None)
+    return _encoder(dataset, backbone, None, fit_on)
+
+
 def _check(dataset: Data, backbone: str, dtype: str, batch_size: int | None) -> None:
     one_of("dtype", dtype, DTYPES)
     if batch_size is not None and batch_size < 1:

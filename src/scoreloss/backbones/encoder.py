@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,3 +31,6 @@ class Encoder(Protocol):
 
     def encode(self, rows: Indices) -> Batches:
         """Features of these examples, as they come. What cannot be read is left out and put into ``problems``."""
+
+    def over(self, inputs: Any) -> Self:
+        """The same backbone over other inputs; what has been loaded or learned is shared."""

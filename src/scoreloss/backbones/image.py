@@ -5,12 +5,14 @@ Each image goes upright and as RGB through the model's own preprocessing. Needs 
 
 from __future__ import annotations
 
+import copy
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +57,7 @@ class ImageEncoder:
             raise ImportError("image backbones need Pillow: pip install 'scoreloss[image]'") from None
         self.recipe = recipe
         self.problems: dict[int, str] = {}
-        self._load = load
+        self._load = cache(load)
         self._paths = [Path(path) for path in inputs]
         self._batch_size = batch_size or BATCH
 
@@ -90,6 +92,12 @@ class ImageEncoder:
                 batch = []
         if batch:
             yield _forward(model, batch, torch)
+
+    def over(self, inputs: Sequence[Path]) -> Self:
+        """The same model over other files."""
+        other = copy.copy(self)
+        other._paths, other.problems = [Path(path) for path in inputs], {}
+        return other
 
     def _decoded(
         self, rows: Iterator[int], numbers: Callable[[Any], NDArray[np.float32]]

@@ -5,9 +5,11 @@ A model that is no sentence encoder (DistilBERT) gives the mean over its tokens.
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +32,10 @@ class TextEncoder:
 
     def __init__(self, name: str, inputs: Sequence[str], *, batch_size: int | None = None) -> None:
         repositories = [name] if "/" in name else [name, f"sentence-transformers/{name}"]
-        self._name = name
         self._texts = texts_of(inputs)
         self._folder = weights.find(name, repositories)
         self._batch_size = batch_size
+        self._load = cache(lambda: _loaded(name, str(self._folder)))
         self.recipe: Mapping[str, Any] = {
             "backbone": "text",
             "weights": weights.checksum(self._folder),
@@ -51,11 +53,17 @@ class TextEncoder:
 
     def encode(self, rows: Indices) -> Batches:
         """A batch at a time."""
-        model = _loaded(self._name, str(self._folder))
+        model = self._load()
         size = self._batch_size or (CPU_BATCH if model.device.type == "cpu" else BATCH)
         for some in np.split(rows, range(size, len(rows), size)):
             texts = [self._texts[row] for row in some]
             yield some, model.encode(texts, batch_size=size, show_progress_bar=False)
+
+    def over(self, inputs: Sequence[str]) -> Self:
+        """The same model over other texts."""
+        other = copy.copy(self)
+        other._texts, other.problems = texts_of(inputs), {}
+        return other
 
 
 def texts_of(inputs: Sequence[str]) -> list[str]:

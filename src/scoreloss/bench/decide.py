@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 Judged = tuple[Booleans, Floats]
 """Targets, and the scores that are judged by them."""
 
+Halves = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Of the validation part, for cross-fitting."""
+
+AVERAGES = ("micro", "macro", "weighted", "samples")
+
 RULES_ON_SCORES: dict[str, Callable[[], Rule]] = {
     "fixed_0.5": lambda: Fixed(0.5),
     "fixed_0.05": lambda: Fixed(0.05),
@@ -93,62 +98,83 @@ def scores_for(rule: str, loss: Loss, logits: Tensor) -> Floats:
     return np.asarray(scores.numpy())
 
 
-def _made(rule: str) -> Rule:
-    return {**RULES_ON_SCORES, **PAPER_RULES}[rule]()
-
-
-def halves(targets: Booleans, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def halves(targets: Booleans, seed: int) -> Halves:
     """Two stratified halves of the validation part, for cross-fitting."""
     n = len(targets)
     first, second = stratified_split(targets, [n - n // 2, n // 2], seed=seed)
     return first, second
 
 
+def rule_on_scores(rule: str, average: str = "weighted") -> Rule:
+    """A rule that is to do well by F1 under an average."""
+    return Global("f1", average) if rule == "global" else {**RULES_ON_SCORES, **PAPER_RULES}[rule]()
+
+
 def validation_score(
-    rule: str, targets: Booleans, scores: Floats, parts: tuple[NDArray[np.intp], NDArray[np.intp]]
+    rule: str, targets: Booleans, scores: Floats, parts: Halves, average: str = "weighted"
 ) -> float:
-    """Weighted F1 on validation data, where a rule that learns never judges the half it learned on."""
+    """F1 on validation data, where a rule that learns never judges the half it learned on."""
+    return averaged_f1(targets, crossed(rule, targets, scores, parts, average), average)
+
+
+def crossed(
+    rule: str, targets: Booleans, scores: Floats, parts: Halves, average: str = "weighted"
+) -> Booleans:
+    """What a rule on scores predicts for each half when it learns on the other."""
     predicted = np.empty_like(targets)
     for fitted_on, judged_on in (parts, parts[::-1]):
-        fitted = _made(rule).fit(targets[fitted_on], scores[fitted_on])
+        fitted = rule_on_scores(rule, average).fit(targets[fitted_on], scores[fitted_on])
         predicted[judged_on] = fitted.predict(scores[judged_on])
-    return weighted_f1(targets, predicted)
+    return predicted
+
+
+def crossed_chances(targets: Booleans, logits: Floats, parts: Halves) -> Floats:
+    """The probabilities of each half, calibrated on the other."""
+    chances = np.empty_like(logits)
+    for fitted_on, judged_on in (parts, parts[::-1]):
+        half = calibrate(targets[fitted_on], logits[fitted_on])
+        chances[judged_on] = half.predict(logits[judged_on])
+    return chances
 
 
 def weighted_f1(targets: Booleans, predicted: Booleans) -> float:
     """F1 of each label, averaged by its positives."""
-    counts = hard_counts(targets, predicted, None, None, axis=0)
+    return averaged_f1(targets, predicted)
+
+
+def averaged_f1(targets: Booleans, predicted: Booleans, average: str = "weighted") -> float:
+    """F1 of each label, averaged by its positives or otherwise (``AVERAGES``)."""
+    counts = hard_counts(targets, predicted, None, None, axis=1 if average == "samples" else 0)
+    if average == "micro":
+        return float(f1(*Counts(*(count.sum() for count in counts)), DIV))
+    if average != "weighted":
+        return float(f1(*counts, DIV).mean())
     support = counts.tp + counts.fn
     return float(DIV(f1(*counts, DIV) @ support, support.sum()))
 
 
 def judge(rule: str, validation: Judged, test: Judged) -> dict[str, Any]:
     """A rule on scores, fitted on all validation data, and every metric of what it predicts on the test part."""
-    fitted = _made(rule).fit(*validation)
+    fitted = rule_on_scores(rule).fit(*validation)
     targets, scores = test
     return {"fitted": _learned(fitted), **_metrics(targets, fitted.predict(scores), scores)}
 
 
-def judge_on_chances(
-    validation: Judged, test: Judged, parts: tuple[NDArray[np.intp], NDArray[np.intp]]
-) -> dict[str, dict[str, Any]]:
+def judge_on_chances(validation: Judged, test: Judged, parts: Halves) -> dict[str, dict[str, Any]]:
     """The same for each rule on probabilities, with its weighted F1 on validation data.
 
     These rules learn nothing from targets, so it is the calibration that is cross-fitted for that.
     """
     targets, scores = validation
     logits, test_logits = logits_from(scores), logits_from(test[1])
-    crossed = np.empty_like(logits)
-    for fitted_on, judged_on in (parts, parts[::-1]):
-        half = calibrate(targets[fitted_on], logits[fitted_on])
-        crossed[judged_on] = half.predict(logits[judged_on])
+    unseen = crossed_chances(targets, logits, parts)
     whole = calibrate(targets, logits)
     chances, test_chances = whole.predict(logits), whole.predict(test_logits)
     results = {}
     for name, rule in RULES_ON_CHANCES.items():
         fitted = rule().fit(targets, chances)
         results[name] = {
-            "validation_weighted_f1": weighted_f1(targets, rule().fit(targets, crossed).predict(crossed)),
+            "validation_weighted_f1": averaged_f1(targets, rule().fit(targets, unseen).predict(unseen)),
             "fitted": {**{key: value.tolist() for key, value in vars(whole).items()}, **_learned(fitted)},
             **_metrics(test[0], fitted.predict(test_chances), test_chances),
         }

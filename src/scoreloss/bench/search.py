@@ -39,7 +39,16 @@ Result = dict[str, Any]
 def train_pack(material: Material, pack: plan.Pack, say: Say = silent) -> dict[Cell, tuple[Result, float]]:
     """Train cells [seed][loss], judge each under every rule, and say how many seconds each took."""
     start = time.perf_counter()
-    search = Search(material, pack)
+    search = searched(material, pack, say=say)
+    results = search.judge()
+    configs = sum(len(cell.contender.configs) for row in pack for cell in row)
+    of_one = (time.perf_counter() - start) / configs
+    return {cell: (result, of_one * len(cell.contender.configs)) for cell, result in results.items()}
+
+
+def searched(material: Material, pack: plan.Pack, average: str = "weighted", say: Say = silent) -> Search:
+    """The search of a pack, done: every configuration trained and looked at, the test part not touched."""
+    search = Search(material, pack, average)
     programs = search.programs()
     epochs = pack[0][0].settings.epochs
     looked_at, told = checkpoints(pack[0][0].settings), evenly(epochs, CHECKPOINTS)
@@ -61,10 +70,7 @@ def train_pack(material: Material, pack: plan.Pack, say: Say = silent) -> dict[C
             if epoch in told:
                 left = (time.perf_counter() - began) / epoch * (epochs - epoch)
                 say(f"epoch {epoch}/{epochs}, {left:.0f} s left at most", counting=True)
-    results = search.judge()
-    configs = sum(len(cell.contender.configs) for row in pack for cell in row)
-    of_one = (time.perf_counter() - start) / configs
-    return {cell: (result, of_one * len(cell.contender.configs)) for cell, result in results.items()}
+    return search
 
 
 def checkpoints(settings: Settings) -> set[int]:
@@ -78,14 +84,14 @@ def evenly(epochs: int, times: int) -> set[int]:
 
 
 class Search:
-    """For each seed, loss and rule, the heads of the configuration and epoch that did best on validation data.
+    """For each seed, loss and rule, the heads of the configuration and epoch that did best on validation data by an F1.
 
     A run whose scores are no numbers at an epoch is not looked at there; a loss none of whose runs ever has any diverged.
     Runs are numbered over all losses of the pack.
     """
 
-    def __init__(self, material: Material, pack: plan.Pack) -> None:
-        self.material, self.pack = material, pack
+    def __init__(self, material: Material, pack: plan.Pack, average: str = "weighted") -> None:
+        self.material, self.pack, self.average = material, pack, average
         self.seeds = [row[0].seed for row in pack]
         self.settings: Settings = pack[0][0].settings
         self.splits = [material.splits[seed] for seed in self.seeds]
@@ -195,7 +201,9 @@ class Search:
                 return {}
             y = self.material.targets[self.splits[s].validation]
             return {
-                rule: decide.validation_score(rule, y, scores[place][decide.put_on(rule)][s], self.halves[s])
+                rule: decide.validation_score(
+                    rule, y, scores[place][decide.put_on(rule)][s], self.halves[s], self.average
+                )
                 for rule in decide.rules_for(losses[place], self.settings.judged)
             }
 
@@ -234,7 +242,7 @@ class Search:
         places = list(itertools.product(range(len(self.seeds)), range(len(self.pack[0]))))
         results: dict[tuple[int, int], Result] = {at: {} for at in places}
         for rule in self.layers:
-            validation, test = self._scores("validation", rule), self._scores("test", rule)
+            validation, test = self.scores("validation", rule), self.scores("test", rule)
             there = [(s, k) for s, k in places if self.best[rule][s, k] >= 0]
 
             def judged(at: tuple[int, int], rule: str = rule, v: Any = validation, t: Any = test) -> Result:
@@ -291,7 +299,7 @@ class Search:
     def _rows(self, part: str) -> torch.Tensor:
         return torch.as_tensor(np.stack([getattr(split, part) for split in self.splits]))
 
-    def _scores(self, part: str, rule: str) -> dict[tuple[int, int], Floats]:
+    def scores(self, part: str, rule: str) -> dict[tuple[int, int], Floats]:
         """Scores (examples, labels) of each seed and loss, in float64 so that ranks survive the sigmoid."""
         logits = self._last.logits(self._rows(part), self.layers[rule]).double()
         found = {}
