@@ -86,6 +86,7 @@ def test_links_lead_somewhere(page):
         "growth",
         "learned_sigmoid",
         "loss_step",
+        "many_labels",
         "memory",
         "noise",
         "rankings",
