@@ -31,7 +31,6 @@ LOOKS: dict[str, Callable[..., object]] = {
     "evaluate": sl.evaluate,
     "PerLabel": lambda y, s: sl.PerLabel().fit(y, s),
     "Global macro": lambda y, s: sl.Global("f1", "macro").fit(y, s),
-    "Global micro": lambda y, s: sl.Global("f1", "micro").fit(y, s),
 }
 
 
