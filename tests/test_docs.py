@@ -107,8 +107,10 @@ def test_links_lead_somewhere(page):
         "growth",
         "learned_sigmoid",
         "loss_step",
+        "many_labels",
         "memory",
         "noise",
+        "peers",
         "rankings",
         "small_batches",
         "stacked",
@@ -123,6 +125,14 @@ def test_benchmarks_run(name):
     )
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d", done.stdout.splitlines()[-1])
+
+
+def test_every_benchmark_is_run_and_named_where_it_is_summed_up():
+    (run,) = (mark.args[1] for mark in test_benchmarks_run.pytestmark if mark.name == "parametrize")
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"timing"}
+    assert scripts == set(run)
+    page = (ROOT / "docs/performance.md").read_text()
+    assert scripts == set(re.findall(r"`(\w+)\.py`", page.split("## One step")[0]))
 
 
 def test_the_table_of_losses_is_the_catalogue():
@@ -236,19 +246,20 @@ def test_memory_of_a_step_stays_within_what_is_promised():
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_does():
-    """What ``examples/ddp_sync.py`` prints, to the rounding of sums in another order.
+@pytest.mark.parametrize(("example", "numbers"), [("ddp_sync", 3)])
+def test_two_processes_train_as_one_does(example, numbers):
+    """What the example prints, to the rounding of sums in another order.
 
     How the processes end is not asked: now and then a thread of gloo aborts one that has done and said everything.
     """
-    example = str(ROOT / "examples/ddp_sync.py")
+    path = str(ROOT / f"examples/{example}.py")
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     outputs = [
         subprocess.run(
-            [sys.executable, *start, example, "2"], capture_output=True, text=True, check=not start
+            [sys.executable, *start, path, "2"], capture_output=True, text=True, check=not start
         ).stdout
         for start in ([], torchrun)
     ]
     alone, together = (np.array(re.findall(r"\d\.\d+", output), float) for output in outputs)
-    assert len(alone) == 3
+    assert len(alone) == numbers
     np.testing.assert_allclose(together, alone, atol=2e-3)

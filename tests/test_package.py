@@ -16,7 +16,7 @@ FRAMEWORKS = ("torch", "tensorflow", "keras", "jax", "sklearn", "scipy", "river"
 LAYERS = [
     ["scores", "counts", "catalogue"],
     ["checks", "say"],
-    ["ops", "files"],
+    ["ops", "files", "blocks"],
     ["hard", "surrogates"],
     ["losses.shared", "split"],
     ["losses.entries", "losses.rankings", "losses.metric", "losses.bounds"],
@@ -113,6 +113,12 @@ def test_the_classifier_is_there_when_it_is_asked_for():
     assert loaded_by("import scoreloss; scoreloss.Classifier()") == []
     with pytest.raises(AttributeError, match="no attribute 'Classfier'"):
         _ = scoreloss.Classfier
+
+
+def test_metrics_and_rules_load_no_framework():
+    """Scipy is for those who pass a matrix of it, and have it loaded."""
+    use = "y, s = [[1, 0], [0, 1]], [[0.9, 0.1], [0.2, 0.8]]; sl.evaluate(y, s); sl.PerLabel().fit(y, s).predict(s)"
+    assert loaded_by(f"import scoreloss as sl; {use}") == []
 
 
 def test_that_a_framework_would_be_noticed():

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scoreloss.checks import Booleans, Floats, InputError, as_array, checked, one_of
+from scoreloss.blocks import checked
+from scoreloss.checks import Booleans, Floats, InputError, as_array, one_of
 from scoreloss.hard import DIV
 from scoreloss.ops import NUMPY
 

@@ -44,37 +44,12 @@ def number_from(argument: str, value: Any, low: float, *, strict: bool = False) 
         raise InputError(f"{argument} is {value!r}: it must be a number {bound}")
 
 
-def checked(
-    targets: ArrayLike,
-    scores: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    mask: ArrayLike | None = None,
-) -> tuple[Booleans, Floats, Floats | None, Booleans | None]:
-    """Targets as booleans, scores and weights as float64, the mask in full; or an ``InputError``."""
-    m = None if mask is None else as_array("mask", mask)
-    if m is not None and not (m.dtype == bool or (m.dtype.kind in "fiu" and ((m == 0) | (m == 1)).all())):
-        raise InputError("mask must hold True and False, and holds something else")
-    m = None if m is None else m.astype(bool)
-    s = as_array("scores", scores)
-    y = checked_targets(targets, m)
-    if y.shape != s.shape:
-        raise InputError(f"scores have shape {s.shape}: the targets have {y.shape}")
-    if m is not None:
-        m = np.broadcast_to(m, y.shape)
-    unknown = np.isnan(s) if m is None else np.isnan(s) & m
-    if unknown.any():
-        row, label = np.argwhere(unknown)[0]
-        raise InputError(f"scores[{row}, {label}] is NaN: scores must be numbers")
-    w = None if sample_weight is None else as_array("sample_weight", sample_weight).astype(np.float64)
-    if w is not None and w.shape != y.shape[:1]:
-        raise InputError(f"sample_weight has shape {w.shape}: it must have ({len(y)},)")
-    if w is not None and not (np.isfinite(w) & (w >= 0)).all():
-        raise InputError("sample_weight must be finite and at least 0")
-    return y, s.astype(np.float64, copy=False), w, m
-
-
 def as_array(argument: str, value: Any) -> NDArray[Any]:
     """Numbers as an array; a tensor is taken from its graph and its device."""
+    if hasattr(value, "tocsr"):
+        raise InputError(
+            f"{argument} must be dense: it is a {type(value).__name__}, which .toarray() makes so"
+        )
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = value.float() if value.is_floating_point() and value.itemsize == 2 else value
@@ -89,33 +64,44 @@ def as_array(argument: str, value: Any) -> NDArray[Any]:
     return array
 
 
-def checked_targets(targets: ArrayLike, mask: Booleans | None = None) -> Booleans:
-    """Targets (n, c) of 0 and 1 as booleans; what is masked may be anything and becomes False."""
+def checked_targets(targets: ArrayLike) -> Booleans:
+    """Targets (n, c) of 0 and 1 as booleans."""
     y = as_array("targets", targets)
-    if y.ndim != 2:
+    check_matrix(y.shape, y.dtype)
+    return as_booleans(y)
+
+
+def check_matrix(shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse targets that are no matrix, or have no entry."""
+    if len(shape) != 2:
         raise InputError(
-            f"targets have shape {y.shape} and type {y.dtype}: they must be a 0/1 matrix (examples, labels)"
+            f"targets have shape {shape} and type {dtype}: they must be a 0/1 matrix (examples, labels)"
         )
-    if not y.size:
-        raise InputError(f"targets have shape {y.shape}: there must be an example and a label")
-    if mask is not None:
-        try:
-            mask = np.broadcast_to(mask, y.shape)
-        except ValueError:
-            raise InputError(f"mask has shape {mask.shape}: it must broadcast against {y.shape}") from None
-        y = np.where(mask, y, 0)
+    if 0 in shape:
+        raise InputError(f"targets have shape {shape}: there must be an example and a label")
+
+
+def as_booleans(
+    targets: NDArray[Any], mask: Booleans | None = None, start: tuple[int, int] = (0, 0)
+) -> Booleans:
+    """A block of 0/1 targets as booleans; what is masked may be anything and becomes False.
+
+    ``start`` is the place of the block, for what is said.
+    """
+    y = targets if mask is None else np.where(mask, targets, 0)
     if y.dtype == bool:
         return y
     odd = (y != 0) & (y != 1)
     if odd.any():
         row, label = np.argwhere(odd)[0]
-        raise InputError(f"targets[{row}, {label}] is {y[row, label]}: targets must be 0 or 1")
+        place = f"{row + start[0]}, {label + start[1]}"
+        raise InputError(f"targets[{place}] is {y[row, label]}: targets must be 0 or 1")
     return y.astype(bool)
 
 
-def checked_thresholds(thresholds: ArrayLike, labels: int, scores: ArrayLike) -> Floats:
-    """A threshold for all labels, or one for each, rounded as the scores are."""
-    t = rounded_like(as_array("thresholds", thresholds), scores)
+def checked_thresholds(thresholds: ArrayLike, labels: int, dtype: Any) -> Floats:
+    """A threshold for all labels, or one for each, rounded as scores of a type are."""
+    t = rounded_like(as_array("thresholds", thresholds), dtype)
     if t.shape not in ((), (labels,)) or np.isnan(t).any():
         raise InputError(
             f"thresholds have shape {t.shape}: a number or one for each of {labels} labels is needed, none NaN"
@@ -123,10 +109,9 @@ def checked_thresholds(thresholds: ArrayLike, labels: int, scores: ArrayLike) ->
     return t
 
 
-def rounded_like(thresholds: ArrayLike, scores: ArrayLike) -> Floats:
-    """Thresholds as float64, rounded to float32 where the scores are: 0.7 shall find a score of 0.7."""
+def rounded_like(thresholds: ArrayLike, dtype: Any) -> Floats:
+    """Thresholds as float64, rounded to float32 where scores are: 0.7 shall find a score of 0.7."""
     t = np.asarray(thresholds, np.float64)
-    dtype = as_array("scores", scores).dtype
     return t.astype(dtype).astype(np.float64) if dtype in (np.float16, np.float32) else t
 
 

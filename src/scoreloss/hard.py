@@ -75,6 +75,52 @@ def ladder(targets: Booleans, scores: Floats, weight: Floats | None) -> Ladder:
     return Ladder(thresholds, tp, predicted)
 
 
+FEW = 16
+"""Up to so many positives, scores are compared with each rather than sorted."""
+
+
+def at_positives(targets: Booleans, scores: Floats, weight: Floats | None) -> Ladder:
+    """The steps of the ladder that a positive stands on: where something is gained."""
+    if weight is not None:
+        steps = ladder(targets, scores, weight)
+        gains = np.flatnonzero(np.diff(steps.tp)) + 1
+        return Ladder(*(column[gains] for column in steps))
+    falling = -np.sort(-scores[targets])
+    tp = tie_ends(falling)[1:]
+    thresholds = falling[tp - 1]
+    if len(thresholds) <= FEW:
+        predicted = np.count_nonzero(scores >= thresholds[:, None], axis=1)
+    else:
+        predicted = len(scores) - np.searchsorted(np.sort(scores), thresholds)
+    return Ladder(thresholds, tp.astype(np.float64), predicted.astype(np.float64))
+
+
+def places_in_rows(
+    scores: Floats, rows: NDArray[np.intp], own: Floats
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For some entries of a matrix, in order of their rows: how many of their row score above them, and at least as much.
+
+    A score of NaN counts for nothing.
+    """
+    sizes = np.bincount(rows, minlength=len(scores))
+    starts = np.cumsum(sizes) - sizes
+    number = np.arange(len(rows)) - starts[rows]
+    few = sizes[rows] <= FEW
+    above, at_least = np.empty((2, len(rows)), np.intp)
+    for k in range(min(FEW, sizes.max(initial=0))):
+        here = np.flatnonzero(few & (number == k))
+        others, each = scores[rows[here]], own[here, None]
+        above[here] = np.count_nonzero(others > each, axis=1)
+        at_least[here] = np.count_nonzero(others >= each, axis=1)
+    for row in np.flatnonzero(sizes > FEW):
+        mine = slice(starts[row], starts[row] + sizes[row])
+        rising = np.sort(scores[row])
+        rising = rising[: np.searchsorted(rising, np.nan)]  # which sort behind inf
+        above[mine] = len(rising) - np.searchsorted(rising, own[mine], side="right")
+        at_least[mine] = len(rising) - np.searchsorted(rising, own[mine])
+    return above, at_least
+
+
 def tie_ends(ordered: Floats) -> NDArray[np.intp]:
     """Places where a threshold can stand: 0, and behind the last of each run of equal scores."""
     apart = np.ones(len(ordered) + 1, bool)

@@ -5,15 +5,25 @@ Scores are calibrated on held-out data first (``scoreloss.calibrate``), whatever
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scoreloss.checks import Booleans, Floats, InputError, as_array, checked, number_from, one_of
+from scoreloss.blocks import Block, Blocks, Scores, Targets
+from scoreloss.checks import Booleans, Floats, InputError, as_array, number_from, one_of
 from scoreloss.decode import best_sets, best_sets_jointly
 from scoreloss.hard import DIV
-from scoreloss.thresholds.rule import Rule, at_least, check_probabilities, checked_scores, fitted
+from scoreloss.thresholds.rule import (
+    Rule,
+    at_least,
+    check_all_probabilities,
+    check_probabilities,
+    checked_scores,
+    fitted,
+    score_blocks,
+    score_matrix,
+)
 
 AVERAGES = ("macro", "micro")
 
@@ -37,33 +47,62 @@ class Lipton(Rule):
         one_of("average", average, AVERAGES)
         self.average = average
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
-        check_probabilities(self, scores, mask)
-        weights = np.ones(scores.shape) if weight is None else np.tile(weight[:, None], scores.shape[1])
-        if mask is not None:
-            scores = np.where(mask, scores, 0.0)  # last in order, so that they count for nothing
+    def _learn(self, data: Blocks) -> None:
         if self.average == "micro":
-            self.threshold_ = float(_half_of_best(scores.reshape(-1, 1), weights.reshape(-1, 1))[0])
+            self.threshold_ = self._half_of_pooled(data)
         else:
-            self.thresholds_ = _half_of_best(scores, weights)
+            self.thresholds_ = np.concatenate([self._halves(block) for block in data.of_labels()])
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Probabilities (n, c) to booleans."""
         thresholds = fitted(self, "threshold_" if self.average == "micro" else "thresholds_")
-        check_probabilities(self, checked_scores(scores))
-        return at_least(scores, thresholds)
+        s = score_matrix(scores)
+        for _, block in score_blocks(s):
+            check_probabilities(self, block)
+        return at_least(s, thresholds)
+
+    def _halves(self, block: Block) -> Floats:
+        """Of each label max over k of sum(top k) / (k + sum of all), weighted."""
+        chances, weights = self._chances_and_weights(block)
+        order = np.argsort(-chances, axis=0)
+        weights = np.take_along_axis(weights, order, 0)
+        sums = np.cumsum(np.take_along_axis(chances, order, 0) * weights, axis=0)
+        halves = DIV(sums, np.cumsum(weights, axis=0) + sums[-1]).max(axis=0)
+        return np.where(halves > 0, halves, np.inf)
+
+    def _half_of_pooled(self, data: Blocks) -> float:
+        """The same of all entries at once, without a sort of them.
+
+        The best set for a half is what is at or above it, and the half of the best set is no lower: so they climb, from
+        all entries, and the last is the highest there is (Dinkelbach). A handful of rounds, each a look at all blocks.
+        """
+        half, whole = 0.0, 0.0
+        while True:
+            hits = size = 0.0
+            for block in data.of_examples():
+                chances, weights = self._chances_and_weights(block)
+                taken = np.where(chances >= half, weights, 0.0)
+                hits += float((taken * chances).sum())
+                size += float(taken.sum())
+            whole = hits if half == 0 else whole  # at first, all are taken
+            if not whole:
+                return np.inf
+            higher = hits / (size + whole)
+            if higher <= half:
+                return half
+            half = higher
+
+    def _chances_and_weights(self, block: Block) -> tuple[Floats, Floats]:
+        """What is masked is last in order, and counts for nothing."""
+        check_probabilities(self, block.scores, block.mask)
+        shape = block.scores.shape
+        weights = np.ones(shape) if block.weight is None else np.tile(block.weight[:, None], shape[1])
+        if block.mask is None:
+            return block.scores, weights
+        return np.where(block.mask, block.scores, 0.0), weights * block.mask
 
     def __repr__(self) -> str:
         return f"Lipton({self.average!r})"
-
-
-def _half_of_best(chances: Floats, weights: Floats) -> Floats:
-    """Of each column max over k of sum(top k) / (k + sum of all), weighted."""
-    order = np.argsort(-chances, axis=0)
-    weights = np.take_along_axis(weights, order, 0)
-    sums = np.cumsum(np.take_along_axis(chances, order, 0) * weights, axis=0)
-    halves = DIV(sums, np.cumsum(weights, axis=0) + sums[-1]).max(axis=0)
-    return np.where(halves > 0, halves, np.inf)
 
 
 class ExpectedF1(Rule):
@@ -84,8 +123,8 @@ class ExpectedF1(Rule):
 
     def fit(
         self,
-        targets: ArrayLike,
-        scores: ArrayLike,
+        targets: Targets,
+        scores: Scores,
         *,
         sample_weight: ArrayLike | None = None,
         mask: ArrayLike | None = None,
@@ -93,12 +132,11 @@ class ExpectedF1(Rule):
         """Nothing to learn; the arguments are checked like any rule's."""
         if not self.joint:
             return super().fit(targets, scores, sample_weight=sample_weight, mask=mask)
-        chances = self._checked_joint(scores)
-        checked(targets, chances.sum(axis=-1), sample_weight, mask)
+        Blocks(targets, self._checked_joint(scores).sum(axis=-1), sample_weight, mask).check()
         return self
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
-        check_probabilities(self, scores, mask)
+    def _learn(self, data: Blocks) -> None:
+        check_all_probabilities(self, data)
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Probabilities (n, c), or joint ones (n, c, m), to booleans (n, c)."""
@@ -108,7 +146,7 @@ class ExpectedF1(Rule):
         check_probabilities(self, chances)
         return best_sets(chances, self.beta)
 
-    def _checked_joint(self, joint: ArrayLike) -> Floats:
+    def _checked_joint(self, joint: Any) -> Floats:
         chances = as_array("joint", joint).astype(np.float64, copy=False)
         if chances.ndim != 3:
             raise InputError(f"joint has shape {chances.shape}: it must be (examples, labels, counts)")

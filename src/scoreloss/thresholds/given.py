@@ -8,8 +8,16 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scoreloss.checks import Booleans, Floats, InputError, one_of
-from scoreloss.thresholds.rule import Rule, at_least, check_probabilities, checked_scores
+from scoreloss.blocks import Blocks
+from scoreloss.checks import Booleans, InputError, one_of
+from scoreloss.thresholds.rule import (
+    Rule,
+    at_least,
+    check_all_probabilities,
+    check_probabilities,
+    score_blocks,
+    score_matrix,
+)
 
 
 class Fixed(Rule):
@@ -24,8 +32,9 @@ class Fixed(Rule):
             raise InputError(f"threshold is {threshold!r}: it must be a number")
         self.threshold: float = threshold
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
-        """Nothing; the arguments were checked like any rule's."""
+    def _learn(self, data: Blocks) -> None:
+        """Nothing; the arguments are checked like any rule's."""
+        data.check()
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Scores (n, c) to booleans."""
@@ -56,24 +65,28 @@ class TopK(Rule):
                 )
         self.k = k
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
+    def _learn(self, data: Blocks) -> None:
         if isinstance(self.k, str):
-            check_probabilities(self, scores, mask)
+            check_all_probabilities(self, data)
+        else:
+            data.check()
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Scores (n, c) to booleans."""
-        s = checked_scores(scores)
-        if isinstance(self.k, str):
-            check_probabilities(self, s)
-            counts = np.floor(s.sum(axis=1) + 0.5)
-        else:
-            counts = np.asarray(self.k)
-            if counts.ndim and len(counts) != len(s):
-                raise InputError(f"k has {len(counts)} numbers: the scores have {len(s)} rows")
-        order = np.argsort(-s, axis=1, kind="stable")
+        s = score_matrix(scores)
         predicted = np.empty(s.shape, bool)
-        first = np.arange(s.shape[1]) < counts.reshape(-1, 1)
-        np.put_along_axis(predicted, order, np.broadcast_to(first, s.shape), axis=1)
+        counts = None if isinstance(self.k, str) else np.asarray(self.k)
+        if counts is not None and counts.ndim and len(counts) != len(s):
+            raise InputError(f"k has {len(counts)} numbers: the scores have {len(s)} rows")
+        for rows, block in score_blocks(s):
+            if counts is None:
+                check_probabilities(self, block)
+                taken = np.floor(block.sum(axis=1) + 0.5)
+            else:
+                taken = counts[rows] if counts.ndim else counts
+            order = np.argsort(-block, axis=1, kind="stable")
+            first = np.arange(s.shape[1]) < taken.reshape(-1, 1)
+            np.put_along_axis(predicted[rows], order, np.broadcast_to(first, block.shape), axis=1)
         return predicted
 
     def __repr__(self) -> str:

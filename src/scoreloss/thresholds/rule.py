@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from scoreloss.checks import Booleans, Floats, InputError, as_array, checked, rounded_like
+from scoreloss.blocks import Blocks, Scores, Targets, row_slices
+from scoreloss.checks import Booleans, Floats, InputError, as_array, rounded_like
 
 
 class Rule(ABC):
@@ -16,8 +18,8 @@ class Rule(ABC):
 
     def fit(
         self,
-        targets: ArrayLike,
-        scores: ArrayLike,
+        targets: Targets,
+        scores: Scores,
         *,
         sample_weight: ArrayLike | None = None,
         mask: ArrayLike | None = None,
@@ -25,15 +27,18 @@ class Rule(ABC):
         """Learn from held-out targets (n, c) and scores (n, c); returns the rule.
 
         ``sample_weight`` is (n,); ``mask`` broadcasts against the targets and is False where a label is missing.
+        As in ``evaluate``, targets may be sparse, and scores a function of a slice of rows and a slice of labels.
         """
-        y, s, w, m = checked(targets, scores, sample_weight, mask)
-        # A score does not depend on the scale of weights, but tiny ones would be taken for rounding.
-        self._learn(y, s, w if w is None or not w.any() else w / w.mean(), m)
+        data = Blocks(targets, scores, sample_weight, mask)
+        if data.weight is not None and data.weight.any():
+            # A score does not depend on the scale of weights, but tiny ones would be taken for rounding.
+            data.weight = data.weight / data.weight.mean()
+        self._learn(data)
         return self
 
     @abstractmethod
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
-        """Set the attributes that ``predict`` needs; arguments as ``checked`` returns them."""
+    def _learn(self, data: Blocks) -> None:
+        """Set the attributes that ``predict`` needs, and look at every block, since that is what checks it."""
 
     @abstractmethod
     def predict(self, scores: ArrayLike) -> Booleans:
@@ -42,17 +47,37 @@ class Rule(ABC):
 
 def at_least(scores: ArrayLike, thresholds: Any) -> Booleans:
     """Where scores (n, c) reach the threshold, or that of their label."""
-    s = checked_scores(scores)
+    s = score_matrix(scores)
     if np.ndim(thresholds) and s.shape[1] != len(thresholds):
         raise InputError(f"scores have {s.shape[1]} labels: the rule was fitted on {len(thresholds)}")
-    return np.asarray(s >= rounded_like(thresholds, scores))
+    t = rounded_like(thresholds, s.dtype)
+    predicted = np.empty(s.shape, bool)
+    for rows, block in score_blocks(s):
+        predicted[rows] = block >= t
+    return predicted
+
+
+def score_matrix(scores: ArrayLike) -> NDArray[Any]:
+    """Scores (n, c) as they came."""
+    if callable(scores):
+        raise InputError(
+            "scores are a function: predict takes a matrix (examples, labels), so some rows at a time"
+        )
+    s = as_array("scores", scores)
+    if s.ndim != 2:
+        raise InputError(f"scores have shape {s.shape}: they must be a matrix (examples, labels)")
+    return s
+
+
+def score_blocks(scores: NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
+    """Scores as float64, none NaN, some rows at a time."""
+    for rows in row_slices(scores.shape):
+        yield rows, checked_scores(scores[rows])
 
 
 def checked_scores(scores: ArrayLike) -> Floats:
     """Scores (n, c) as float64, none NaN."""
-    s = as_array("scores", scores)
-    if s.ndim != 2:
-        raise InputError(f"scores have shape {s.shape}: they must be a matrix (examples, labels)")
+    s = score_matrix(scores)
     if np.isnan(s).any():
         raise InputError("scores contain NaN: they must be numbers")
     return np.asarray(s.astype(np.float64, copy=False))
@@ -65,6 +90,12 @@ def check_probabilities(rule: Rule, scores: Floats, mask: Booleans | None = None
         raise InputError(
             f"scores lie outside [0, 1]: {rule!r} needs probabilities, which scoreloss.calibrate makes of scores"
         )
+
+
+def check_all_probabilities(rule: Rule, data: Blocks) -> None:
+    """The same of all blocks."""
+    for block in data.of_examples():
+        check_probabilities(rule, block.scores, block.mask)
 
 
 def check_below_inf(scores: Floats, mask: Booleans | None) -> None:

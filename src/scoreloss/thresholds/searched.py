@@ -1,19 +1,20 @@
 """Rules that search their thresholds among the scores of held-out data, exactly.
 
-Every distinct score and "above all of them" is tried, by running sums over one sort; nothing here samples a grid.
+They are the best among all distinct scores and "above all of them", by running sums over sorts; nothing samples a grid.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scoreloss.blocks import Block, Blocks
 from scoreloss.checks import Booleans, Floats, InputError, formula_of, number_from, one_of
 from scoreloss.counts import AXES, Counts, from_sums
-from scoreloss.hard import DIV, hard_counts, ladder, rounding_off, tie_ends
-from scoreloss.scores import Score
+from scoreloss.hard import DIV, hard_counts, ladder, rounding_off
+from scoreloss.scores import SCORES, Score, has_tp_factor
 from scoreloss.split import stratified_split
 from scoreloss.thresholds.rule import Rule, at_least, check_below_inf, fitted
 
@@ -25,6 +26,8 @@ class Global(Rule):
     """The one threshold that maximises a score, averaged as told, on the data it is fitted on; exact.
 
     ``score`` is a name in ``scoreloss.SCORES`` or a function of (tp, fp, fn, tn, div). ``score_`` is what it reached.
+    No false positive raises a score in ``SCORES``, so only scores of positives are tried for these, in blocks; a function
+    of yours is tried at every distinct score, in memory that grows with the entries.
 
     >>> Global("f1").fit([[1], [1], [0]], [[0.9], [0.4], [0.2]]).threshold_
     0.4
@@ -39,24 +42,16 @@ class Global(Rule):
         self.score = score
         self.average = average
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
-        """One sort of all scores; each step down changes the counts of one label, or one row."""
-        check_below_inf(scores, mask)
-        entries = _Entries(targets, scores, weight, mask)
-        n, c = targets.shape
-        rows, labels = entries.rows, entries.labels
-        if self.average == "micro":
-            unit, units = np.zeros_like(labels), np.ones(1)
-        elif self.average == "samples":
-            unit, units = rows, np.ones(n) if weight is None else weight
-        else:
-            unit, units = labels, np.ones(c)
-        if self.average == "weighted":
-            units = np.bincount(unit, entries.positives, minlength=c).astype(float)
-        seen = np.bincount(unit, minlength=len(units)) > 0
-        self.threshold_, self.score_ = _best(
-            entries, unit, units * seen, self._score, flat_weight=self.average == "samples"
-        )
+    def _learn(self, data: Blocks) -> None:
+        """Each step down changes the counts of one label, or one row, or of all, and those changes are added up."""
+        ours = self._score in SCORES.values()
+        if data.computed and not ours:
+            raise InputError(
+                f"score is {_name(self.score)}: it must be one of {', '.join(SCORES)} where scores are a function, "
+                "since any other needs all scores at once"
+            )
+        of_average = _best_pooled if self.average == "micro" else _best_mean
+        self.threshold_, self.score_ = of_average(data, self._score, self.average, positives_alone=ours)
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Scores (n, c) to booleans."""
@@ -91,34 +86,42 @@ class PerLabel(Rule):
         self.min_positives = min_positives
         self.cv = cv
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
+    def _learn(self, data: Blocks) -> None:
         """One sort a label."""
-        check_below_inf(scores, mask)
-        found = _best_of_labels(targets, scores, weight, mask, self._score)
-        self.thresholds_, self.scores_ = found.thresholds, found.scores
-        self.fallback_ = (np.count_nonzero(targets, axis=0) < self.min_positives) | ~found.told_apart
-        if self.cv is not None:
-            self.thresholds_ = self._over_folds(self.cv, targets, scores, weight, mask)
+        folds = [] if self.cv is None else self._folds(self.cv, data)
+        found, fallback, thresholds = [], [], []
+        for block in data.of_labels():
+            check_below_inf(block.scores, block.mask)
+            best = _best_of_labels(block, self._score)
+            found.append(best)
+            few = np.count_nonzero(block.targets, axis=0) < self.min_positives
+            fallback.append(few | ~best.told_apart)
+            thresholds.append(self._over_folds(block, folds) if folds else best.thresholds)
+        self.thresholds_ = np.concatenate(thresholds)
+        self.scores_ = np.concatenate([best.scores for best in found])
+        self.fallback_ = np.concatenate(fallback)
         if self.fallback_.any():
-            shared = Global(self.score).fit(targets, scores, sample_weight=weight, mask=mask)
+            shared = Global(self.score)
+            shared._learn(data)
             self.thresholds_[self.fallback_] = shared.threshold_
-        if self.cv is not None or self.fallback_.any():
-            counts = hard_counts(targets, scores >= self.thresholds_, weight, mask, axis=0)
-            self.scores_ = _values(self._score, counts)
+        if folds or self.fallback_.any():
+            self.scores_ = np.concatenate([self._reached(block) for block in data.of_labels()])
 
-    def _over_folds(
-        self, cv: int, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None
-    ) -> Floats:
+    def _reached(self, block: Block) -> Floats:
+        predicted = block.scores >= self.thresholds_[block.labels]
+        return _values(self._score, hard_counts(block.targets, predicted, block.weight, block.mask, axis=0))
+
+    def _folds(self, cv: int, data: Blocks) -> list[NDArray[np.intp]]:
+        if data.shape[0] < cv:
+            raise InputError(f"cv is {cv}: there are only {data.shape[0]} examples")
+        return stratified_split(data.all_targets(), [1 / cv] * cv)
+
+    def _over_folds(self, block: Block, folds: list[NDArray[np.intp]]) -> Floats:
         """The mean over folds that tell thresholds apart, each left out once."""
-        n = len(targets)
-        if n < cv:
-            raise InputError(f"cv is {cv}: there are only {n} examples")
         found = []
-        for fold in stratified_split(targets, [1 / cv] * cv):
-            kept = np.delete(np.arange(n), fold)
-            w = None if weight is None else weight[kept]
-            m = None if mask is None else mask[kept]
-            found.append(_best_of_labels(targets[kept], scores[kept], w, m, self._score))
+        for fold in folds:
+            kept = np.delete(np.arange(len(block.targets)), fold)
+            found.append(_best_of_labels(_rows_of(block, kept), self._score))
         told = np.array([each.told_apart for each in found])
         thresholds = np.array([each.thresholds for each in found])
         finite = told & np.isfinite(thresholds)
@@ -145,23 +148,13 @@ class Averaging(Rule):
 
     threshold_: float
 
-    def _learn(self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None) -> None:
+    def _learn(self, data: Blocks) -> None:
         """One sort a row."""
-        seen = np.ones_like(targets) if mask is None else mask
-        if not np.isfinite(scores[seen]).all():
-            raise InputError("scores contain inf: they have no mean")
-        falling = np.where(seen, -scores, np.inf)
-        order = np.argsort(falling, axis=1)
-        falling = np.take_along_axis(falling, order, 1)
-        tp = np.cumsum(np.take_along_axis(targets & seen, order, 1), axis=1)
-        predicted = np.arange(1, targets.shape[1] + 1)
-        scored = DIV(2.0 * tp, (predicted + tp[:, -1:]).astype(np.float64))
-        stands = np.isfinite(falling)
-        stands[:, :-1] &= falling[:, 1:] != falling[:, :-1]
-        best = np.argmax(np.where(stands, scored, -1.0), axis=1)
-        says = (tp[:, -1] > 0) * (1.0 if weight is None else weight)
-        thresholds = np.where(says > 0, -falling[np.arange(len(falling)), best], 0.0)
-        self.threshold_ = float(thresholds @ says / says.sum()) if says.any() else np.inf
+        parts = [_best_of_rows(block) for block in data.of_examples()]
+        thresholds, has_positive = (np.concatenate(part) for part in zip(*parts, strict=True))
+        says = has_positive * (1.0 if data.weight is None else data.weight)
+        said = np.where(says > 0, thresholds, 0.0)
+        self.threshold_ = float(said @ says / says.sum()) if says.any() else np.inf
 
     def predict(self, scores: ArrayLike) -> Booleans:
         """Scores (n, c) to booleans."""
@@ -169,6 +162,30 @@ class Averaging(Rule):
 
     def __repr__(self) -> str:
         return "Averaging()"
+
+
+def _rows_of(block: Block, kept: NDArray[np.intp]) -> Block:
+    """Some of the rows of a block."""
+    weight = None if block.weight is None else block.weight[kept]
+    mask = None if block.mask is None else block.mask[kept]
+    return block._replace(targets=block.targets[kept], scores=block.scores[kept], weight=weight, mask=mask)
+
+
+def _best_of_rows(block: Block) -> tuple[Floats, Booleans]:
+    """Of each row the threshold of its best F1, the highest among equals, and whether it has a positive."""
+    seen = np.ones_like(block.targets) if block.mask is None else block.mask
+    if not np.isfinite(block.scores[seen]).all():
+        raise InputError("scores contain inf: they have no mean")
+    falling = np.where(seen, -block.scores, np.inf)
+    order = np.argsort(falling, axis=1)
+    falling = np.take_along_axis(falling, order, 1)
+    tp = np.cumsum(np.take_along_axis(block.targets, order, 1), axis=1)
+    predicted = np.arange(1, falling.shape[1] + 1)
+    scored = DIV(2.0 * tp, (predicted + tp[:, -1:]).astype(np.float64))
+    stands = np.isfinite(falling)
+    stands[:, :-1] &= falling[:, 1:] != falling[:, :-1]
+    best = np.argmax(np.where(stands, scored, -1.0), axis=1)
+    return -falling[np.arange(len(falling)), best], tp[:, -1] > 0
 
 
 class _Found(NamedTuple):
@@ -179,19 +196,21 @@ class _Found(NamedTuple):
     told_apart: Booleans
 
 
-def _best_of_labels(
-    targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None, score: Score
-) -> _Found:
-    found = _Found(*(np.empty(targets.shape[1], dtype) for dtype in (np.float64, np.float64, bool)))
-    columns = zip(np.ascontiguousarray(targets.T), np.ascontiguousarray(scores.T), strict=True)
+def _best_of_labels(block: Block, score: Score) -> _Found:
+    found = _Found(*(np.empty(block.targets.shape[1], dtype) for dtype in (np.float64, np.float64, bool)))
+    says_nothing = _says_nothing_of_empty(score)
+    columns = zip(np.ascontiguousarray(block.targets.T), np.ascontiguousarray(block.scores.T), strict=True)
     for j, (y, s) in enumerate(columns):
-        w = weight
-        if mask is not None:
-            seen = mask[:, j]
+        if says_nothing and not y.any():
+            found.thresholds[j], found.scores[j], found.told_apart[j] = np.inf, 0.0, False
+            continue
+        w = block.weight
+        if block.mask is not None:
+            seen = block.mask[:, j]
             y, s, w = y[seen], s[seen], None if w is None else w[seen]
         steps = ladder(y, s, w)
         total = steps.predicted[-1]
-        counts = from_sums(steps.tp, steps.predicted, steps.tp[-1], total, rounding_off(weight, total))
+        counts = from_sums(steps.tp, steps.predicted, steps.tp[-1], total, rounding_off(w, total))
         values = _values(score, counts)
         best = values.max()
         place = np.argmax(values >= best - EQUAL)
@@ -199,6 +218,11 @@ def _best_of_labels(
         found.scores[j] = values[place]
         found.told_apart[j] = best - values.min() > EQUAL
     return found
+
+
+def _says_nothing_of_empty(score: Score) -> bool:
+    """Whether a score of ours is 0 without positives, at every threshold."""
+    return score in SCORES.values() and has_tp_factor(score)
 
 
 def _values(score: Score, counts: Counts) -> Floats:
@@ -209,73 +233,115 @@ def _values(score: Score, counts: Counts) -> Floats:
     return values
 
 
-class _Entries:
-    """The entries of a score matrix from the highest score down."""
-
-    def __init__(
-        self, targets: Booleans, scores: Floats, weight: Floats | None, mask: Booleans | None
-    ) -> None:
-        c = targets.shape[1]
-        flat = np.arange(targets.size) if mask is None else np.flatnonzero(mask)
-        values = scores.ravel()[flat]
-        order = np.argsort(-values)
-        self.values = values[order]
-        self.rows, self.labels = np.divmod(flat[order], c)
-        self.targets = targets.ravel()[flat[order]]
-        self.weight = None if weight is None else weight[self.rows]
-        self.positives = self.targets * (1.0 if self.weight is None else self.weight)
+def _candidates(data: Blocks, *, positives_alone: bool) -> Floats:
+    """The distinct scores in rising order; with ``positives_alone``, those of positives."""
+    found = []
+    for block in data.of_labels():
+        check_below_inf(block.scores, block.mask)
+        which = block.targets if positives_alone else block.mask
+        found.append(np.unique(block.scores if which is None else block.scores[which]))
+    return np.unique(np.concatenate(found))
 
 
-def _best(
-    entries: _Entries,
-    unit: NDArray[np.intp],
-    units: Floats,
-    score: Score,
-    *,
-    flat_weight: bool,
-) -> tuple[float, float]:
-    """The best threshold for the mean over units, weighted by ``units``, of a score.
+class _Units(NamedTuple):
+    """Some units, a row each, their entries from the highest score down."""
 
-    Entries are regrouped by unit, still from the highest score down, so that each one's counts are a running
-    sum; what each adds to its unit's score then goes back into the order of all, and is summed.
+    values: Floats
+    tp: Floats
+    predicted: Floats
+    """Running sums at each entry."""
+    share: Floats
+    """What each unit counts in the mean."""
+
+
+def _units(block: Block, average: str) -> _Units:
+    """The labels of a block; its examples, for "samples"; or, for "micro", all of it as one."""
+
+    def turned(part: Any) -> Any:
+        if part is None or average == "samples":
+            return part
+        return part.reshape(1, -1) if average == "micro" else part.T
+
+    y, s, m = turned(block.targets), turned(block.scores), turned(block.mask)
+    share, w = np.ones(len(y)), None
+    if block.weight is not None and average == "samples":
+        share = block.weight
+    elif block.weight is not None:
+        w = turned(np.broadcast_to(block.weight[:, None], block.targets.shape))
+    if m is not None:
+        s, w, share = np.where(m, s, -np.inf), m * (1.0 if w is None else w), share * m.any(axis=1)
+    order = np.argsort(-s, axis=1)
+    true = np.take_along_axis(y, order, 1)
+    each = None if w is None else np.take_along_axis(w, order, 1)
+    tp = np.cumsum(true if each is None else true * each, axis=1, dtype=np.float64)
+    predicted = (
+        np.broadcast_to(np.arange(1.0, y.shape[1] + 1), y.shape) if each is None else np.cumsum(each, axis=1)
+    )
+    if average == "weighted":
+        share = share * tp[:, -1]
+    return _Units(np.take_along_axis(s, order, 1), tp, predicted, share)
+
+
+def _best_mean(data: Blocks, score: Score, average: str, *, positives_alone: bool) -> tuple[float, float]:
+    """The best threshold for the mean over units of a score, and that mean; among equals the highest.
+
+    What each entry adds to its unit's score, from the highest down, is added up in the order of all entries; or, with
+    ``positives_alone``, goes at once to the highest candidate that takes the entry.
     """
-    grouped = np.argsort(unit.astype(np.min_scalar_type(len(units))), kind="stable")  # few bits sort fast
-    ones = np.ones(len(unit))
-    weight = ones if flat_weight or entries.weight is None else entries.weight[grouped]
-    hits = weight * entries.targets[grouped]
-    sizes = np.bincount(unit, minlength=len(units))
-    starts = np.cumsum(sizes) - sizes
-    member = unit[grouped]
-    true = np.bincount(member, hits, minlength=len(units)).astype(float)
-    total = np.bincount(member, weight, minlength=len(units)).astype(float)
-    tp = _running(hits, starts, sizes)
-    predicted = _running(weight, starts, sizes)
-    floor = rounding_off(entries.weight, total[member])
-    values = _values(score, from_sums(tp, predicted, true[member], total[member], floor))
-    nothing = _values(score, from_sums(0.0 * true, 0.0 * true, true, total))
-    before = np.concatenate([[0.0], values[:-1]])
-    occupied = sizes > 0
-    before[starts[occupied]] = nothing[occupied]
-    added = np.empty(len(unit))
-    added[grouped] = (values - before) * units[member]
-    mass = float(units.sum()) or 1.0
-    means = (float(nothing @ units) + np.concatenate([[0.0], np.cumsum(added)])) / mass
-    place = _highest_best(means, entries.values)
-    return (np.inf if place == 0 else float(entries.values[place - 1])), float(means[place])
+    candidates = _candidates(data, positives_alone=True) if positives_alone else np.empty(0)
+    added = np.zeros(len(candidates) + 1)
+    steps = []
+    nothing = mass = 0.0
+    for block in data.of_examples() if average == "samples" else data.of_labels():
+        check_below_inf(block.scores, block.mask)
+        units = _units(block, average)
+        mass += float(units.share.sum())
+        says = units.share > 0
+        if _says_nothing_of_empty(score):
+            says &= units.tp[:, -1] > 0
+        values, tp, predicted, share = (part[says] for part in units)
+        true, total = tp[:, -1:], predicted[:, -1:]
+        reached = np.empty((len(values), values.shape[1] + 1))
+        reached[:, :1] = _values(score, from_sums(0.0 * true, 0.0 * true, true, total))
+        floor = rounding_off(block.weight, total)
+        reached[:, 1:] = _values(score, from_sums(tp, predicted, true, total, floor))
+        nothing += float(share @ reached[:, 0])
+        gains = np.diff(reached, axis=1) * share[:, None]
+        if positives_alone:
+            places = np.searchsorted(candidates, values.ravel(), side="right")
+            added += np.bincount(places, gains.ravel(), minlength=len(added))
+        else:
+            steps.append((values.ravel(), gains.ravel()))
+    if not positives_alone:
+        values, gains = (np.concatenate(part) for part in zip(*steps, strict=True))
+        candidates, which = np.unique(values, return_inverse=True)
+        added = np.bincount(which + 1, gains, minlength=len(candidates) + 1).astype(np.float64)
+    means = (nothing + np.append(0.0, np.cumsum(added[:0:-1]))) / (mass or 1.0)
+    return _highest_best(candidates, means)
 
 
-def _highest_best(values: Floats, ordered: Floats) -> int:
-    """The first place, thus the highest threshold, whose value is the best; place 0 is "above all"."""
-    ends = tie_ends(ordered)
-    at_ends = values[ends]
-    return int(ends[np.argmax(at_ends >= at_ends.max() - EQUAL)])
+def _best_pooled(data: Blocks, score: Score, average: str, *, positives_alone: bool) -> tuple[float, float]:
+    """The same of the counts of all entries, at each candidate."""
+    candidates = _candidates(data, positives_alone=positives_alone)
+    tp, predicted = np.zeros((2, len(candidates) + 1))
+    true = total = 0.0
+    for block in data.of_examples() if positives_alone else [data.whole()]:
+        units = _units(block, average)
+        # how many of the entries, from the highest down, reach each candidate
+        ends = np.searchsorted(-units.values[0], -candidates[::-1], side="right")
+        tp[1:] += np.append(0.0, units.tp)[ends]
+        predicted[1:] += np.append(0.0, units.predicted)[ends]
+        true += float(units.tp[0, -1])
+        total += float(units.predicted[0, -1])
+    floor = rounding_off(data.weight, np.asarray(total))
+    values = _values(score, from_sums(tp, predicted, np.asarray(true), np.asarray(total), floor))
+    return _highest_best(candidates, values)
 
 
-def _running(values: Floats, starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> Floats:
-    """Cumulative sums that start anew with each group."""
-    sums = np.cumsum(values)
-    offsets = np.concatenate([[0.0], sums])[starts]
-    return np.asarray(sums - np.repeat(offsets, sizes))
+def _highest_best(candidates: Floats, means: Floats) -> tuple[float, float]:
+    """Of "above all" and the candidates from the highest down, the first that is the best."""
+    place = np.argmax(means >= means.max() - EQUAL)
+    return float(np.append(candidates, np.inf)[-1 - place]), float(means[place])
 
 
 def _name(score: str | Score) -> str:
