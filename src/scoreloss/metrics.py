@@ -90,11 +90,14 @@ def ranking_metrics(
     scores: Floats,
     weight: Floats | None = None,
     mask: Booleans | None = None,
+    *,
+    per_label: bool = False,
 ) -> dict[str, Any]:
     """What depends on the scores and no threshold. Arguments as ``checked`` returns them."""
     block = _one_block(targets, scores, weight, mask)
     labels, rows = (_seen(mask, axis) for axis in (0, 1))
-    return _rankings(labels, rows, _ranked_labels(block), _ranked_rows(block), [_calibrated(block)], weight)
+    parts = _ranked_labels(block), _ranked_rows(block), [_calibrated(block)]
+    return _rankings(labels, rows, *parts, weight, per_label=per_label)
 
 
 def label_frequencies(targets: Targets) -> Floats:
