@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import nn
 
 import scoreloss as sl
 from scoreloss import catalogue
+from scoreloss.bench.contenders import RECIPES
 from scoreloss.cli import main
 from scoreloss.torch import LOSSES, MetricLoss
 from tests.conftest import needs
@@ -263,3 +265,31 @@ def test_two_processes_train_as_one_does(example, numbers):
     alone, together = (np.array(re.findall(r"\d\.\d+", output), float) for output in outputs)
     assert len(alone) == numbers
     np.testing.assert_allclose(together, alone, atol=2e-3)
+
+
+def test_the_page_of_results_is_made_of_the_files_in_results():
+    done = subprocess.run(
+        [sys.executable, "-c", "import results; print(results.page(), end='')"],
+        cwd=ROOT / "benchmarks",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (ROOT / "docs/results.md").read_text()
+
+
+def test_the_recommended_setting_is_what_validation_chose():
+    """On the page, and in the package: the variant with the highest mean validation score."""
+    code = (
+        "import json, results; from pyarrow.parquet import read_table\n"
+        "cells = read_table(results.KEPT / 'ablation.parquet').to_pylist()\n"
+        "print(results.best_variant(results._means(cells, 'validation'), results._sets_of(cells)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    plan = tomllib.loads((ROOT / "results/ablation.toml").read_text())
+    (chosen,) = (loss for loss in plan["loss"] if loss["name"] == done.stdout.strip())
+    loss, recipe = RECIPES["recommended"]
+    assert {**recipe, "loss": loss, "name": done.stdout.strip()} == chosen

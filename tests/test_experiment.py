@@ -347,4 +347,4 @@ def test_what_only_torch_trains_is_not_given_to_keras():
     with pytest.raises(InputError, match="mixed with bce, which the bench trains in torch alone"):
         cells(yeast, [Contender("mine", "hill", (Config(bce=0.5),))], 1, keras)
     assert cells(yeast, contenders(PAPER_LOSSES), 1, keras)
-    assert set(TRAINABLE) == {*LOSSES, "metric_loss"}
+    assert {*LOSSES, "metric_loss"} <= set(TRAINABLE)
