@@ -289,6 +289,8 @@ def test_a_matrix_with_names_of_its_columns(data):
         ({}, [[1.0]] * 5, [["x"]] * 5, {}, "has 5 examples to learn from: that is too few"),
         ({}, [[1.0]] * 20, [["x"]] + [[]] * 19, {}, "has no label in its"),
         ({}, [[np.nan]] * 20, [["x"]] * 20, {}, r"inputs\[0, 0\] is nan"),
+        ({}, [[1.0]] * 20, [["\ud800"]] * 20, {}, r"labels\[0\] is '\\ud800': it must be text"),
+        ({}, [[1.0]] * 20, [["x" * 20_000]] * 20, {}, r"labels\[0\] is 'x+': it must be text"),
         ({"kind": "film"}, ["a"] * 20, [["x"]] * 20, {}, "kind is 'film'"),
         ({"kind": "image"}, ["a"] * 20, [["x"]] * 20, {}, "backbone is None: for images name one"),
         ({"loss": "magic"}, [[1.0]] * 20, [["x"]] * 20, {}, "loss is 'magic'"),

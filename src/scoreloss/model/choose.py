@@ -49,8 +49,11 @@ SCORES = tuple(f"{average}_f1" for average in decide.AVERAGES)
 
 VALIDATION_SHARE = 0.2
 PATIENCE = 15
+LONGEST = 10_000
+"""Characters of the name of a label."""
+
 RESAMPLES = 1000
-DRAWS = 2**27
+DRAWS = 2**26
 """Of the bootstrap: examples times resamples, for memory."""
 
 
@@ -91,6 +94,11 @@ def fit(
 ) -> Model:
     """Choose and train a model. ``cache`` is where features of a backbone are kept."""
     choice = choice or Choice()
+    for place, label in enumerate(dataset.labels):
+        if not _is_text(label):
+            raise InputError(
+                f"labels[{place}] is {label[:40]!a}: it must be text, and no longer than {LONGEST}"
+            )
     backbone = choice.backbone or default_backbone(dataset.kind)
     split = split_of(dataset, choice.seed)
     found = features(dataset, backbone, cache=cache, fit_on=split.pool, say=say)
@@ -152,6 +160,14 @@ def fit(
         },
     }
     return Model(whole.labels, whole.features, numbers, best.calibration, best.decision, record)
+
+
+def _is_text(label: str) -> bool:
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        return False
+    return len(label) <= LONGEST
 
 
 def split_of(dataset: Dataset, seed: int) -> Split:

@@ -71,7 +71,7 @@ class Features:
             if not isinstance(value, (str, Path) if self.kind == "image" else str):
                 wanted = "a path" if self.kind == "image" else "a text"
                 raise InputError(f"inputs[{row}] is a {type(value).__name__}: the model takes {wanted} here")
-        return [Path(value) for value in found] if self.kind == "image" else found
+        return [Path(value) for value in found] if self.kind == "image" else list(map(_whole_text, found))
 
     def of(self, inputs: Any) -> tuple[NDArray[np.intp], Any, dict[int, str]]:
         """Which of the checked inputs could be read, their features (dense or sparse), and why the others could not."""
@@ -99,6 +99,11 @@ class Features:
             if self._encoder is None:
                 self._encoder = _found(self.kind, self._found_as, self.recipe)
         return self._encoder
+
+
+def _whole_text(text: str) -> str:
+    """A text without halves of surrogate pairs, which tokenizers refuse."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def default_backbone(kind: str) -> str:
