@@ -64,11 +64,9 @@ class Service:
 
     def warm_up(self) -> None:
         """The first prediction, which loads the backbone."""
-        inputs: Any = {
-            "matrix": lambda: np.zeros((1, self.model.features.width)),
-            "text": lambda: ["a text"],
-            "image": lambda: [_grey()],
-        }[self.model.kind]()
+        inputs: Any = ["a text"]
+        if self.model.kind != "text":
+            inputs = [_grey()] if self.model.kind == "image" else np.zeros((1, self.model.features.width))
         answer = together(self.model, [inputs])[0]
         if isinstance(answer, Exception):
             raise answer

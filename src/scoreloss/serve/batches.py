@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
@@ -41,7 +42,7 @@ class Batches:
         self._jobs: deque[Waiting] = deque()
         self._size = 0
         self._change = threading.Condition()
-        self._ending = False
+        self._ending = self._hurry = False
         self._thread: threading.Thread | None = None
         self.ready = False
         """Whether jobs are being done; before, they wait."""
@@ -67,10 +68,16 @@ class Batches:
             self._change.notify()
         return await future
 
+    def hurry(self) -> None:
+        """From now on nothing waits for company."""
+        with self._change:
+            self._hurry = True
+            self._change.notify()
+
     def end(self) -> None:
         """Do all that waits, and take no more."""
         with self._change:
-            self._ending = True
+            self._ending = self._hurry = True
             self._change.notify()
         if self._thread is not None:
             self._thread.join()
@@ -80,6 +87,11 @@ class Batches:
             prepare()
         except BaseException as problem:
             failed(problem)
+            with self._change:
+                self._ending = True
+                batch, self._size = list(self._jobs), 0
+                self._jobs.clear()
+            _tell(batch, [problem] * len(batch))
             return
         self.ready = True
         while batch := self._next():
@@ -88,11 +100,7 @@ class Batches:
                 answers = self._work([waiting.job for waiting in batch])
             except BaseException as problem:
                 answers = [problem] * len(batch)
-            loop = batch[0].answer.get_loop()
-            try:
-                loop.call_soon_threadsafe(_deliver, batch, answers)
-            except RuntimeError:  # the loop was closed: nobody waits any more
-                return
+            _tell(batch, answers)
         self.ready = False
 
     def _next(self) -> list[Waiting]:
@@ -101,7 +109,7 @@ class Batches:
             while not self._jobs and not self._ending:
                 self._change.wait()
             until = time.monotonic() + self._wait
-            while self._size < self._batch and not self._ending and (left := until - time.monotonic()) > 0:
+            while self._size < self._batch and not self._hurry and (left := until - time.monotonic()) > 0:
                 self._change.wait(left)
             batch: list[Waiting] = []
             taken = 0
@@ -110,6 +118,14 @@ class Batches:
                 taken += batch[-1].size
             self._size -= taken
             return batch
+
+
+def _tell(batch: Sequence[Waiting], answers: Sequence[Any]) -> None:
+    """In the loop of those who wait, once for all of them."""
+    if not batch:
+        return
+    with suppress(RuntimeError):  # the loop was closed: nobody waits any more
+        batch[0].answer.get_loop().call_soon_threadsafe(_deliver, batch, answers)
 
 
 def _deliver(batch: Sequence[Waiting], answers: Sequence[Any]) -> None:

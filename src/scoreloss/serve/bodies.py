@@ -44,7 +44,7 @@ class Refused(Exception):
 
 def schema_of(model: Model, most: int) -> dict[str, Any]:
     """The body of POST /predict for OpenAPI."""
-    one: dict[str, Any] = {
+    forms: dict[str, dict[str, Any]] = {
         "text": {"type": "string"},
         "image": {"type": "string", "contentEncoding": "base64", "description": "an image file in base64"},
         "matrix": {
@@ -53,7 +53,8 @@ def schema_of(model: Model, most: int) -> dict[str, Any]:
             "minItems": model.features.width,
             "maxItems": model.features.width,
         },
-    }[model.kind]
+    }
+    one = forms[model.kind]
     many = {"type": "array", "items": one, "minItems": 1, "maxItems": most}
     body = {
         "type": "object",
@@ -107,7 +108,8 @@ def _inputs(body: bytes) -> Any:
 def _texts(found: Any, most: int) -> list[str]:
     many = [found] if isinstance(found, str) else found
     _check_many(many, most, "a text or a list of texts")
-    return _valid(_TEXTS, many)
+    found_texts: list[str] = _valid(_TEXTS, many)
+    return found_texts
 
 
 def _matrix(found: Any, width: int, most: int) -> Any:

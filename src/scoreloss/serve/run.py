@@ -22,6 +22,19 @@ from scoreloss.serve.protocol import protocol_of
 BACKLOG = 1024
 
 
+class Server(uvicorn.Server):
+    """uvicorn's, which has the queue done at once when it is to stop."""
+
+    def __init__(self, service: Service, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what has begun, and take nothing new."""
+        self._service.batches.hurry()
+        await super().shutdown(sockets)
+
+
 def serve(
     folder: str | Path,
     *,
@@ -48,7 +61,8 @@ def serve(
             server.should_exit = True
 
         service = Service(model, limits=limits, token=token, failed=failed)
-        server = uvicorn.Server(
+        server = Server(
+            service,
             uvicorn.Config(
                 service.app,
                 http=protocol_of(limits),
@@ -62,7 +76,7 @@ def serve(
                 backlog=BACKLOG,
                 timeout_keep_alive=max(1, round(limits.idle_seconds)),
                 timeout_graceful_shutdown=max(1, round(limits.grace_seconds)),
-            )
+            ),
         )
         shown = f"[{host}]" if ":" in host else host
         listening(f"http://{shown}:{bound.getsockname()[1]}")
