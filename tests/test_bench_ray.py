@@ -68,16 +68,16 @@ OURS = re.compile(r"\d+ packs for a cluster of \d+ cores|\d+ of \d+ packs done|s
 
 
 def test_a_node_that_dies_costs_only_its_packs(tmp_path, here, cluster):
-    process = start(tmp_path, "--engine", "ray", "--address", cluster.address, env=OF_ONE_MACHINE)
     said = []
-    for line in process.stderr:
-        said.append(line.rstrip("\n"))
-        if said[-1] == f"1 of {CELLS} packs done":
-            cluster.stdin.write("\n")
-            cluster.stdin.flush()
-            assert cluster.stdout.readline() == "removed\n"
-    out = process.stdout.read()
-    assert process.wait(SOON) == 0, said
+    with start(tmp_path, "--engine", "ray", "--address", cluster.address, env=OF_ONE_MACHINE) as process:
+        for line in process.stderr:
+            said.append(line.rstrip("\n"))
+            if said[-1] == f"1 of {CELLS} packs done":
+                cluster.stdin.write("\n")
+                cluster.stdin.flush()
+                assert cluster.stdout.readline() == "removed\n"
+        out = process.stdout.read()
+        assert process.wait(SOON) == 0, said
     assert said[0] == f"{CELLS} packs for a cluster of 2 cores"
     assert said[-1] == f"{CELLS} of {CELLS} packs done"
     assert [line for line in said if not OURS.fullmatch(line)] == []

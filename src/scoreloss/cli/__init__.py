@@ -10,7 +10,18 @@ from collections.abc import Sequence
 
 from scoreloss import __version__
 from scoreloss.checks import InputError
-from scoreloss.cli import bench, data, embed, evaluate, fit, losses, predict, report, reproduce
+from scoreloss.cli import (
+    bench,
+    data,
+    embed,
+    evaluate,
+    fit,
+    losses,
+    predict,
+    report,
+    reproduce,
+    serve,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,6 +60,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"scoreloss {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (bench, data, embed, evaluate, fit, losses, predict, report, reproduce):
+    for command in (bench, data, embed, evaluate, fit, losses, predict, report, reproduce, serve):
         command.add(commands)
     return parser
