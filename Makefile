@@ -18,7 +18,7 @@ check: .venv/dev  ## What to run before every commit: lint, format, types, fast 
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow" --hypothesis-profile=fast
 
 docs: .venv/docs  ## Build the documentation into site/
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 .venv/pip:
 	$(PYTHON) -m venv .venv

@@ -1,5 +1,7 @@
 """What the documentation shows runs, and what it measures has a command that runs."""
 
+import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -22,7 +24,14 @@ from scoreloss.torch import LOSSES, MetricLoss
 from tests.conftest import needs
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
+
+OWN_PROCESS = {
+    "docs/adding.md": ("torch",),
+    "docs/frameworks.md": ("keras", "jax", "optax"),
+    "docs/integrations.md": ("transformers", "accelerate", "lightning", "onnxscript", "onnxruntime"),
+}
+"""Pages whose snippets change what others would see, and what they need: a backend of Keras, a name for a score."""
 
 
 def what_a_reader_has():
@@ -47,7 +56,7 @@ def what_a_reader_has():
     }
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != "docs/frameworks.md"])
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OWN_PROCESS])
 def test_snippets_run(page):
     run_snippets(page, what_a_reader_has())
 
@@ -74,11 +83,12 @@ def test_the_benches_that_are_shown_can_be_run(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_snippets_of_other_frameworks_run():
-    """In a process of their own, which is set to one of Keras's backends before it imports it."""
-    for framework in ("keras", "jax", "optax"):
-        needs(framework)
-    code = "from tests.test_docs import run_snippets; run_snippets('docs/frameworks.md', {})"
+@pytest.mark.parametrize("page", OWN_PROCESS)
+def test_snippets_run_in_a_process_of_their_own(page):
+    """Keras is set to one of its backends before it is imported."""
+    for package in OWN_PROCESS[page]:
+        needs(package)
+    code = f"from tests.test_docs import run_snippets; run_snippets({page!r}, {{}})"
     environment = {**os.environ, "KERAS_BACKEND": "jax"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
@@ -135,6 +145,78 @@ def test_every_benchmark_is_run_and_named_where_it_is_summed_up():
     assert scripts == set(run)
     page = (ROOT / "docs/performance.md").read_text()
     assert scripts == set(re.findall(r"`(\w+)\.py`", page.split("## One step")[0]))
+
+
+def test_tables_are_what_the_code_says():
+    """``python docs/tables.py`` writes them."""
+    for page in {page for page, _ in tables().TABLES.values()}:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert tables().filled(page, text) == text, page
+
+
+def test_an_old_table_would_be_noticed():
+    text = (ROOT / "docs/names.md").read_text(encoding="utf-8")
+    assert tables().filled("names.md", text.replace("`gmean`", "`g`")) == text
+    with pytest.raises(SystemExit, match="no place for the table"):
+        tables().filled("names.md", text.replace("tables.py scores", ""))
+
+
+def test_the_same_metrics_in_scikit_learn():
+    """Each expression of the table gives the number that ``evaluate`` gives."""
+    import sklearn.metrics
+
+    rng = np.random.default_rng(0)
+    t = rng.random((60, 5)) < 0.4
+    t[:5] |= np.eye(5, dtype=bool)  # no label and no row without a positive, where scikit-learn would warn
+    t[np.arange(60), rng.integers(0, 5, 60)] = True
+    s = np.round(np.clip(0.4 * t + 0.6 * rng.random((60, 5)), 0, 1), 2)  # with ties
+    s[np.arange(60), rng.integers(0, 5, 60)] = 0.9
+    metrics = sl.evaluate(t, s)
+    names = {**vars(sklearn.metrics), "t": t.astype(int), "p": (s >= 0.5).astype(int), "s": s}
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| `([^`]+)` \|", tables().metrics(), flags=re.MULTILINE)
+    assert len(rows) == 23
+    for name, expression in rows:
+        assert metrics[name] == pytest.approx(eval(expression, names)), expression
+
+
+def tables():
+    """The module ``docs/tables.py``."""
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs/tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_asks_nobody_for_anything(tmp_path):
+    """Every page stands in it; the reference holds every public name; no page loads anything from elsewhere."""
+    needs("mkdocs")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for page in PAGES[1:]:
+        name = page.removeprefix("docs/").removesuffix(".md").removesuffix("index").rstrip("/")
+        assert (tmp_path / name / "index.html").is_file(), page
+    loaded = (
+        r"<(?:script|img|iframe|source)[^>]* src=[\"']?(?:https?:)?//|<link[^>]* href=[\"']?(?:https?:)?//"
+    )
+    assert re.search(loaded, '<link rel="stylesheet" href="https://fonts.example/css">')  # it can be found
+    for path in tmp_path.rglob("*.html"):
+        assert not re.search(loaded, path.read_text(encoding="utf-8")), path
+    for path in tmp_path.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(?:https?:)?//|@import", path.read_text(encoding="utf-8")), path
+    for module, page in {
+        "scoreloss": "core",
+        "scoreloss.torch": "torch",
+        "scoreloss.sklearn": "sklearn",
+    }.items():
+        text = (tmp_path / "api" / page / "index.html").read_text(encoding="utf-8")
+        for name in set(importlib.import_module(module).__all__) - {"__version__"}:
+            assert f'id="{module}.{name}"' in text, f"{module}.{name}"
 
 
 def test_the_table_of_losses_is_the_catalogue():
@@ -204,6 +286,9 @@ def test_what_a_loss_is_said_to_be_weak_at_is_what_the_bench_measures(tmp_path):
         pytest.param("ddp_sync", "torch", marks=pytest.mark.slow),
         pytest.param("keras_fit", "keras", marks=pytest.mark.slow),
         pytest.param("jax_optax", "jax", marks=pytest.mark.slow),
+        pytest.param("hf_trainer", "accelerate", marks=pytest.mark.slow),
+        pytest.param("lightning_fit", "lightning", marks=pytest.mark.slow),
+        pytest.param("onnx_export", "onnxruntime", marks=pytest.mark.slow),
     ],
 )
 def test_examples_run(example, framework):

@@ -147,4 +147,34 @@ def start_at_priors(
     return weights * weight_bounds(steepness, features).astype(np.float32), jnp.asarray(bias, jnp.float32)
 
 
-__all__ = ["OPS", "start_at_priors", *DEFINITIONS]
+__all__ = [
+    "OPS",
+    "asymmetric",
+    "aucpr",
+    "bce",
+    "bp_mll",
+    "deep_f",
+    "double_soft_f1",
+    "focal",
+    "hill",
+    "hinge_f1",
+    "lambda_loss",
+    "metric_loss",
+    "mfc",
+    "pick_all_labels",
+    "poly1",
+    "precision_at_recall",
+    "recall_at_k",
+    "recall_at_precision",
+    "sigmoid_f1",
+    "smooth_accuracy",
+    "smooth_npv",
+    "smooth_precision",
+    "smooth_recall",
+    "smooth_specificity",
+    "soft_f1",
+    "start_at_priors",
+    "two_way",
+    "unbounded_f1",
+    "zlpr",
+]
