@@ -109,7 +109,7 @@ def test_stopping_by_hand_is_one_line_on_ray_too(tmp_path):
 def test_what_is_wrong_in_a_worker_is_one_line(tmp_path):
     """A version that is not that of the nodes is refused by the nodes."""
     needs("ray")
-    code = "from scoreloss.bench import engines; engines.__version__ = '0.0'; " + MANY_PACKS
+    code = "from scoreloss.bench import engines; engines.VERSION = '0.0'; " + MANY_PACKS
     done = subprocess.run(
         [sys.executable, "-c", code, "bench", "yeast", "--engine", "ray", "--epochs", "1"],
         capture_output=True,

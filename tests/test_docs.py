@@ -124,6 +124,7 @@ def test_links_lead_somewhere(page):
         "noise",
         "peers",
         "rankings",
+        "serve_load",
         "small_batches",
         "stacked",
         "startup",
@@ -141,7 +142,7 @@ def test_benchmarks_run(name):
 
 def test_every_benchmark_is_run_and_named_where_it_is_summed_up():
     (run,) = (mark.args[1] for mark in test_benchmarks_run.pytestmark if mark.name == "parametrize")
-    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"timing"}
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"timing", "results"}
     assert scripts == set(run)
     page = (ROOT / "docs/performance.md").read_text()
     assert scripts == set(re.findall(r"`(\w+)\.py`", page.split("## One step")[0]))

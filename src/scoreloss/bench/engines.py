@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -13,7 +14,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from scoreloss import __version__
 from scoreloss.bench.material import Material
 from scoreloss.bench.plan import Cell, Pack
 from scoreloss.bench.search import Result, train_pack
@@ -27,6 +27,8 @@ CLAIMS = 500
 
 RETRIES = 10
 """So often a pack is trained again whose node or worker died."""
+
+VERSION = importlib.metadata.version("scoreloss")
 
 PATIENCE = 5
 """Seconds to wait for a cluster that does not answer."""
@@ -88,7 +90,7 @@ class OnRay:
         features = {id(x): np.asarray(x) for x in material.features.values()}
         inputs = {seed: features[id(x)] for seed, x in material.features.items()}
         shared = ray.put(Material(material.targets, inputs, material.splits))
-        running = {task.remote(__version__, shared, pack): pack for pack in packs}
+        running = {task.remote(VERSION, shared, pack): pack for pack in packs}
         cores = sum(node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"])
         say(f"{len(packs)} packs for a cluster of {cores:g} cores")
         while running:
@@ -170,9 +172,9 @@ def _result(done: Any) -> Trained:
 def _on_one_core(version: str, material: Material, pack: Pack) -> Trained:
     import torch
 
-    if version != __version__:
+    if version != VERSION:
         raise InputError(
-            f"--engine ray: a node of the cluster has scoreloss {__version__}, and this machine {version}: they must be the same"
+            f"--engine ray: a node of the cluster has scoreloss {VERSION}, and this machine {version}: they must be the same"
         )
     torch.set_num_threads(1)
     # torch warns of arrays that cannot be written to, as those out of the object store

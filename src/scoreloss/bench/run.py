@@ -78,10 +78,10 @@ def run(
 ) -> Outcome:
     """Train what is not in the folder yet, and write the report. Other processes may do so at the same time."""
     planned = bench.cells()
+    material = bench.material(cache, say)
     store = Store(folder)
     store.open()
     store.check_free(planned)
-    material = bench.material(cache, say)
     data = Labelled.of(bench.dataset)
     record = {"data": data.record(), "cells": [cell.describe() for cell in planned]}
     with store.alone(say):
