@@ -127,7 +127,7 @@ def served(folder, *options, limits=None, token=None, environment=None, quiet=Tr
             process.kill()
     assert process.returncode == 0, said
     if quiet:
-        assert said == ""
+        assert said == "", said
 
 
 def refused(arguments, environment=None):

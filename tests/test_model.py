@@ -138,6 +138,7 @@ def test_a_batch_decides_nothing(fitted, data):
 
 def test_nothing_in_is_nothing_out(fitted):
     assert fitted.predict(np.zeros((0, 6))) == []
+    assert fitted.model_.head.scores(np.zeros((0, 6))).shape == (0, 4)
     assert fitted.predict_proba(np.zeros((0, 6))).shape == (0, 4)
 
 

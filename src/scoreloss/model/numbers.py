@@ -68,7 +68,7 @@ class Head:
         with np.errstate(over="ignore", invalid="ignore"):
             for k, (weight, bias) in enumerate(layers):
                 z = np.asarray((np.maximum(z, 0) if k else z) @ weight.T) + bias
-            z = z.reshape(len(z), self.labels, -1)
+            z = z.reshape(len(z), self.labels, z.shape[1] // self.labels)
             if z.shape[2] == 1:
                 scores = NUMPY.sigmoid(z[:, :, 0] - self.boundary)
             else:

@@ -20,7 +20,7 @@ from scoreloss.model import Model
 LARGEST_NUMBER = 1e100
 """Of features: beyond, products overflow."""
 
-PIXELS = 1 << 26
+PIXELS, JPEG_PIXELS = 1 << 26, 1 << 27
 """Of an image; a JPEG may have more, since it is read at a smaller scale."""
 
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
@@ -164,14 +164,19 @@ async def _files(request: Request, most: int) -> list[bytes]:
 def check_image(row: int, content: bytes) -> None:
     """Refuse what is no image, or has too many pixels, by its first bytes."""
     from PIL import Image
+    from PIL.JpegImagePlugin import JpegImageFile
 
+    is_jpeg, file = content[:3] == b"\xff\xd8\xff", io.BytesIO(content)
+    most = JPEG_PIXELS if is_jpeg else PIXELS
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            pixels, form = image.width * image.height, image.format
+        with JpegImageFile(file) if is_jpeg else Image.open(file, formats=FORMATS) as image:
+            pixels = image.width * image.height
+    except Image.DecompressionBombError:
+        pixels = most + 1
     except Exception:  # a damaged file fails in as many ways as there are decoders
         raise Refused(422, f"inputs[{row}] is no image that can be read") from None
-    if pixels > PIXELS and form != "JPEG":
-        raise Refused(422, f"inputs[{row}] has {pixels:,} pixels: {PIXELS:,} may be")
+    if pixels > most:
+        raise Refused(422, f"inputs[{row}] has too many pixels: {most:,} may be")
 
 
 def _line(problem: object) -> str:

@@ -50,6 +50,7 @@ def serve(
     Everybody who reaches a loopback address may ask; any other ``host`` needs a ``token``. Port 0 is any free one.
     """
     limits = limits or Limits()
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # it tells of every form that is wrong
     family, address = _resolved(host, port)
     _check_token(host, str(address[0]), token)
     model = load(folder, backbone=backbone)
