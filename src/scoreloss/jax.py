@@ -49,6 +49,7 @@ OPS = Ops(
     abs=jnp.abs,
     sin=jnp.sin,
 )
+"""What the losses of ``scoreloss.losses`` need of JAX."""
 
 Loss = Callable[..., jax.Array]
 """loss(logits, targets, *, mask=None, weight=None, **options)"""

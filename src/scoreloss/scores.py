@@ -139,6 +139,7 @@ SCORES: dict[str, Score] = {
         fowlkes_mallows,
     )
 }
+"""Every score by its name, which the losses, the rules and the command line take."""
 
 
 def is_rational(score: Score) -> bool:

@@ -62,3 +62,4 @@ OPS = Ops(
     abs=ops.abs,
     sin=ops.sin,
 )
+"""What the losses of ``scoreloss.losses`` need of Keras."""

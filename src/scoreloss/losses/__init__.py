@@ -32,14 +32,23 @@ def _named(name: str) -> Callable[..., Array]:
 
 
 sigmoid_f1 = _named("sigmoid_f1")
+"""1 - F1 on counts of sigmoid(slope (z + offset)): the paper's loss."""
 unbounded_f1 = _named("unbounded_f1")
+"""1 - F1 with the logit itself for "predicted positive"; it may diverge."""
 smooth_accuracy = _named("smooth_accuracy")
+"""1 - (tp + tn) / n on sigmoid counts."""
 smooth_precision = _named("smooth_precision")
+"""1 - tp / (tp + fp) on sigmoid counts."""
 smooth_npv = _named("smooth_npv")
+"""1 - tn / (tn + fn) on sigmoid counts."""
 smooth_recall = _named("smooth_recall")
+"""1 - tp / (tp + fn) on sigmoid counts."""
 smooth_specificity = _named("smooth_specificity")
+"""1 - tn / (tn + fp) on sigmoid counts."""
 soft_f1 = _named("soft_f1")
+"""1 - F1 on counts of sigmoid(z)."""
 double_soft_f1 = _named("double_soft_f1")
+"""1 - the mean of the soft F1 of the positives and of the negatives."""
 
 __all__ = [
     "asymmetric",

@@ -64,3 +64,4 @@ OPS = Ops(
     abs=torch.abs,
     sin=torch.sin,
 )
+"""What the losses of ``scoreloss.losses`` need of PyTorch."""
