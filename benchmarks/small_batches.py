@@ -87,13 +87,11 @@ def main() -> None:
         runs = [Run(loss, rate) for rate in RATES]
         pack = Pack(data.inputs, data.targets, splits, runs, seeds, head="linear", batch_size=size)
         found: dict[str, list[np.ndarray]] = {part: [] for part in rows}
-
-        def judge(epoch: int, pack: Pack = pack, found: dict[str, list[np.ndarray]] = found) -> None:
+        for _ in range(epochs):
+            pack.epoch()
             for part, of in rows.items():
                 predicted = pack.logits(torch.as_tensor(of)).numpy() >= 0
                 found[part].append(f1_of_labels(data.targets[of], predicted))
-
-        pack.train(epochs, judge)
         f1 = {part: np.stack(of) for part, of in found.items()}  # (epochs, rates, seeds, labels)
         best = f1["validation"].mean((-2, -1))
         epoch, rate = np.unravel_index(best.argmax(), best.shape)
