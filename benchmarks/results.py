@@ -22,6 +22,7 @@ import torch
 from pyarrow.parquet import read_table, write_table
 
 from scoreloss.bench import decide, results
+from scoreloss.bench.across import average_ranks
 from scoreloss.bench.contenders import RECIPES
 from scoreloss.bench.report.names import RULE_NAMES, chosen
 from scoreloss.bench.results import Results
@@ -299,7 +300,24 @@ def _where(rows: Sequence[Mapping[str, Any]]) -> str:
     others = ", ".join(f"`{name}` on {len(reached[name])}" for name in order if name != RECOMMENDED)
     said = f"`recommended`, at its own boundary and with no threshold tuned, is best or within noise of the best (every loss, every rule) on {len(mine)} of {len(sets)} sets"
     said += f"; not on {', '.join(not_there)}" if not_there else ""
-    return f"{said}. The others, judged likewise: {others}."
+    return f"{said}. The others, judged likewise: {others}. {_ranks(rows)}"
+
+
+def _ranks(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The average rank of each loss with nothing tuned."""
+    sets = _sets_of(rows)
+    of = {
+        (row["name"], row["dataset"]): row["weighted_f1_mean"]
+        for row in rows
+        if row["rule"] == OWN and not row["floor"]
+    }
+    names = list(dict.fromkeys(name for name, _ in of))
+    ranks = average_ranks(np.array([[of[name, d] for name in names] for d in sets]))
+    first, second = np.argsort(ranks)[:2]
+    return (
+        f"Ranked by weighted F1 at the own boundary, `{names[first]}` is on average at place {ranks[first]:.1f} of "
+        f"{len(names)}, `{names[second]}` next at {ranks[second]:.1f}."
+    )
 
 
 def _compared(comparisons: Sequence[Mapping[str, Any]]) -> str:
