@@ -26,7 +26,7 @@ from scoreloss.serve.answers import encoded, together
 from scoreloss.serve.app import Service
 from scoreloss.serve.batches import Batches, Full
 from tests.model_cases import matrix, texts
-from tests.serving import Server, line_of, read_response, refused, served
+from tests.serving import STARTS, Server, line_of, read_response, refused, served, started
 
 ROOT = Path(__file__).parent.parent
 QUICK = {"epochs": 3, "budget": 1, "loss": "bce"}
@@ -314,7 +314,8 @@ def test_other_paths_and_methods(server):
     status, line = server.error("/model", headers={"Host": "elsewhere.example:8000"})
     assert status == 421
     assert "localhost" in line
-    assert server.ask("/model", headers={"Host": "localhost:1234"})[0] == 200
+    for host in ("localhost:1234", "127.0.0.1", "127.0.0.3:80", "[::1]:80", "[::1]"):
+        assert server.ask("/health", headers={"Host": host})[0] == 200
 
 
 @slow
@@ -532,6 +533,15 @@ def test_slow_clients_and_too_many_of_them(folders):
         server.wait_for(lambda: server.ask("/health")[0] == 200)
 
 
+@slow
+def test_who_reads_nothing_is_cut_off(folders):
+    with served(folders / "texts", limits={"body_seconds": 1}) as server:
+        with server.raw(b"GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000):
+            server.wait_for(lambda: server.metric("scoreloss_requests_in_progress ") == 2)
+            server.wait_for(lambda: server.metric("scoreloss_requests_in_progress ") == 1)
+        assert server.metric('scoreloss_requests_total{path="/docs"') < 2000
+
+
 # Images
 
 
@@ -607,6 +617,24 @@ def test_images(of_images):
             assert status == 422, found
             assert line in found
             assert "/tmp" not in found
+
+
+@slow
+def test_a_backbone_that_is_gone_ends_it_in_one_line(of_images, tmp_path):
+    _, folder, paths = of_images
+    shutil.copytree(folder, tmp_path / "m")
+    record = json.loads((tmp_path / "m" / "model.json").read_text())
+    record["backbone"]["name"] = str(tmp_path / "gone")
+    (tmp_path / "m" / "model.json").write_text(json.dumps(record))
+    process = started(["-m", "scoreloss", "serve", tmp_path / "m", "--port", "0"])
+    out, said_then = process.communicate(timeout=STARTS)
+    assert process.returncode == 2
+    assert out.startswith("Serving ")
+    assert said_then.count("\n") == 1
+    assert "gone" in said_then
+    with served(tmp_path / "m", "--backbone", str(folder.parent / "net")) as server:
+        assert json.loads(server.ask("/model")[2])["backbone"]["name"] == "gone"
+        assert server.ask("/predict", *form([paths[0].read_bytes()]))[0] == 200
 
 
 # As others use it

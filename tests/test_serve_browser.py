@@ -1,5 +1,6 @@
 """The page of the service as a person uses it, in Chromium. Skipped where there is no Chromium."""
 
+import base64
 import re
 import shutil
 
@@ -9,7 +10,9 @@ from playwright.sync_api import sync_playwright
 import scoreloss as sl
 from tests.model_cases import texts
 from tests.serving import served
-from tests.test_serve import MARKUP, QUICK, matrix
+from tests.test_serve import MARKUP, QUICK, matrix, of_images
+
+__all__ = ["of_images"]
 
 CHROMIUM = shutil.which("chromium")
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -30,7 +33,7 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory):
+def servers(of_images, tmp_path_factory):
     """Texts with thresholds and labels that are markup; rows with a rule that has no thresholds, behind a token."""
     folder = tmp_path_factory.mktemp("served")
     with pytest.MonkeyPatch.context() as patch:
@@ -39,8 +42,12 @@ def servers(tmp_path_factory):
         named = [[MARKUP[label] for label in found] for found in labels]
         sl.Classifier(rule="global", **QUICK).fit(some, named).save(folder / "texts")
         sl.Classifier(rule="expected_f1", **QUICK).fit_dataset(matrix(width=3)).save(folder / "rows")
-    with served(folder / "texts") as of_texts, served(folder / "rows", "--token", "secret") as of_rows:
-        yield {"texts": of_texts, "rows": of_rows}
+    with (
+        served(folder / "texts") as of_texts,
+        served(folder / "rows", "--token", "secret") as of_rows,
+        served(of_images[1]) as images,
+    ):
+        yield {"texts": of_texts, "rows": of_rows, "images": images}
 
 
 @pytest.fixture
@@ -141,6 +148,33 @@ def test_a_row_behind_a_token_and_one_threshold_for_all(visit, servers):
     page.click("#go")
     page.wait_for_selector("#error:not([hidden])")
     assert page.inner_text("#error") == "inputs[0] has 2 numbers: the model takes 3"
+
+
+def test_an_image_is_chosen_or_dropped(visit, of_images):
+    classifier, _, paths = of_images
+    page = visit("images")
+    page.wait_for_selector("#drop:not([hidden])")
+    page.click("#go")
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.inner_text("#error") == "choose an image first"
+    page.set_input_files("#file", paths[0])
+    page.click("#go")
+    page.wait_for_selector("#answer:not([hidden]) li")
+    assert chosen(page) == classifier.predict(paths[:1])[0]
+    assert page.evaluate("document.querySelector('#shown').naturalWidth") == 40
+    before = page.locator("#bars .score").all_inner_texts()
+    dropped = "coded => { const data = new DataTransfer(); const bytes = Uint8Array.from(atob(coded), c => c.charCodeAt(0));"
+    dropped += "data.items.add(new File([bytes], 'x.png', { type: 'image/png' })); return data; }"
+    coded = base64.b64encode(paths[1].read_bytes()).decode()
+    page.dispatch_event("#drop", "drop", {"dataTransfer": page.evaluate_handle(dropped, coded)})
+    page.click("#go")
+    page.wait_for_function(
+        "before => document.querySelector('#bars .score').innerText !== before", arg=before[0]
+    )
+    page.set_input_files("#file", {"name": "x.png", "mimeType": "image/png", "buffer": b"no image"})
+    page.click("#go")
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.inner_text("#error") == "inputs[0] is no image that can be read"
 
 
 def test_a_phone_scrolls_in_one_direction(visit):

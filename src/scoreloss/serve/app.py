@@ -44,6 +44,7 @@ class Service:
         *,
         limits: Limits,
         token: str | None = None,
+        host: str = "localhost",
         failed: Callable[[BaseException], None] = lambda problem: None,
     ) -> None:
         self.model, self.limits = model, limits
@@ -60,7 +61,7 @@ class Service:
         self._failed = failed
         inner = _application(self)
         paths = {path for route in inner.routes if (path := getattr(route, "path", None))}
-        self.app = Guard(inner, limits=limits, metrics=self.metrics, token=token, paths=paths)
+        self.app = Guard(inner, limits=limits, metrics=self.metrics, token=token, host=host, paths=paths)
 
     def warm_up(self) -> None:
         """The first prediction, which loads the backbone."""

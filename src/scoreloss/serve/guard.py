@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import ipaddress
 import json
 import time
 from collections.abc import Collection
@@ -31,7 +32,7 @@ HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]
-LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ""})
+LOCAL = frozenset({"localhost", ""})
 
 LINGER_SECONDS, LINGER_BYTES = 5.0, 1 << 28
 """A client that still sends is listened to for so long, or it would never read what it is told."""
@@ -54,8 +55,10 @@ class Guard:
         limits: Limits,
         metrics: Metrics,
         token: str | None,
+        host: str,
         paths: Collection[str],
     ) -> None:
+        self._names = LOCAL | {host.lower()}
         self._app, self._limits, self._metrics, self._paths = app, limits, metrics, paths
         self._token = None if token is None else token.encode()
         self._reading = 0
@@ -121,8 +124,8 @@ class Guard:
     def _check_client(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         if self._token is None:
             host = headers.get(b"host", b"").decode("latin-1").lower()
-            name = host if host.endswith("]") else host.rpartition(":")[0] or host
-            if name not in LOCAL:  # a page elsewhere whose name was made to lead here
+            name = (host if host.endswith("]") else host.rpartition(":")[0] or host).strip("[]")
+            if name not in self._names and not is_loopback(name):  # a page elsewhere whose name leads here
                 raise Refused(421, "this service answers to localhost only: another name needs a token")
             return
         if scope["path"] in OPEN:
@@ -132,6 +135,14 @@ class Guard:
             raise Refused(
                 401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"}
             )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address in numbers is one of this machine alone."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -28,7 +28,7 @@ class Limits:
     """Bytes of all requests that are being read."""
     connections: int = 1024
     body_seconds: float = 30.0
-    """For a body to arrive."""
+    """For a body to arrive; and so long an answer may be stuck because nobody reads it."""
     head_seconds: float = 15.0
     """For the head of a request to arrive."""
     idle_seconds: float = 15.0

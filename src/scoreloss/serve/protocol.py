@@ -20,6 +20,7 @@ def protocol_of(limits: Limits) -> type[H11Protocol]:
         """One connection."""
 
         _head: asyncio.TimerHandle | None = None
+        _stuck: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             """Somebody is there."""
@@ -45,7 +46,19 @@ def protocol_of(limits: Limits) -> type[H11Protocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             """Nobody is there any more."""
             self._expect_nothing()
+            self._unstuck()
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            """More waits to be read than the system takes."""
+            super().pause_writing()
+            self._unstuck()
+            self._watch(self.transport.get_write_buffer_size())
+
+        def resume_writing(self) -> None:
+            """The client reads."""
+            self._unstuck()
+            super().resume_writing()
 
         def send_400_response(self, msg: str) -> None:
             """What came is no HTTP."""
@@ -58,6 +71,23 @@ def protocol_of(limits: Limits) -> type[H11Protocol]:
             if self._head is not None:
                 self._head.cancel()
                 self._head = None
+
+        def _watch(self, before: int) -> None:
+            """Cut off a client that reads nothing."""
+
+            def look() -> None:
+                now = self.transport.get_write_buffer_size()
+                if now < before:
+                    self._watch(now)
+                else:
+                    self.transport.abort()
+
+            self._stuck = self.loop.call_later(limits.body_seconds, look)
+
+        def _unstuck(self) -> None:
+            if self._stuck is not None:
+                self._stuck.cancel()
+                self._stuck = None
 
         def _too_slow(self) -> None:
             self._head = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import signal
 import socket
@@ -16,6 +15,7 @@ import uvicorn
 from scoreloss.checks import InputError, reason_of
 from scoreloss.model import load
 from scoreloss.serve.app import Service
+from scoreloss.serve.guard import is_loopback
 from scoreloss.serve.limits import Limits
 from scoreloss.serve.protocol import protocol_of
 
@@ -61,7 +61,7 @@ def serve(
             failures.append(problem)
             server.should_exit = True
 
-        service = Service(model, limits=limits, token=token, failed=failed)
+        service = Service(model, limits=limits, token=token, host=host, failed=failed)
         server = Server(
             service,
             uvicorn.Config(
@@ -118,7 +118,7 @@ def _check_token(host: str, address: str, token: str | None) -> None:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise InputError("the token must be printable ASCII without spaces, and not empty")
         return
-    if not host or not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+    if not is_loopback(address):
         raise InputError(
             f"host {host} can be reached from elsewhere, which needs a token: --token, or SCORELOSS_TOKEN"
         )
