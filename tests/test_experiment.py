@@ -292,7 +292,8 @@ def test_one_file_asks_for_several_tables_and_gets_one_report(file, capsys):
         itertools.product(["bce", "recommended", "steep"], range(2))
     )
     assert {c["settings"]["epochs"] for c in cells} == {1}
-    assert {config["batch_size"] for c in cells for config in c["configs"]} == {None}
+    sizes = {(c["name"], config["batch_size"]) for c in cells for config in c["configs"]}
+    assert sizes == {("bce", None), ("steep", None), ("recommended", RECIPES["recommended"][1]["batch_size"])}
     page = (root / "report.html").read_text()
     for title in ("yeast, linear", "own, mlp"):
         assert title in page
