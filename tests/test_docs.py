@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -142,7 +143,7 @@ def test_benchmarks_run(name):
 
 def test_every_benchmark_is_run_and_named_where_it_is_summed_up():
     (run,) = (mark.args[1] for mark in test_benchmarks_run.pytestmark if mark.name == "parametrize")
-    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"timing", "results"}
+    scripts = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"svg", "timing", "results"}
     assert scripts == set(run)
     page = (ROOT / "docs/performance.md").read_text()
     assert scripts == set(re.findall(r"`(\w+)\.py`", page.split("## One step")[0]))
@@ -226,6 +227,18 @@ def names_of(path):
     raise AssertionError(f"{path} exports nothing")
 
 
+@pytest.mark.slow
+def test_growth_is_drawn(tmp_path):
+    path = tmp_path / "growth.svg"
+    script = [sys.executable, "benchmarks/growth.py", "--smoke", "--svg", str(path)]
+    subprocess.run(script, cwd=ROOT, capture_output=True, check=True)
+    lines = ElementTree.parse(path).getroot().findall(".//{*}g/{*}path[@stroke-width]")
+    assert len(lines) == 4 * 8
+    points = np.array(re.findall(r"(-?[\d.]+) (-?[\d.]+)", lines[8].get("d")), float)
+    assert len(points) == 3
+    assert np.all(np.diff(points, axis=0) * [1, -1] > 0)  # the memory of bce: further right is higher up
+
+
 def test_the_table_of_losses_is_the_catalogue():
     page = (ROOT / "docs/losses.md").read_text()
     shown = re.search(r"<!-- scoreloss losses --markdown -->\n\n(.*?)\n\n<!-- end -->", page, re.DOTALL)[1]
@@ -291,6 +304,7 @@ def test_what_a_loss_is_said_to_be_weak_at_is_what_the_bench_measures(tmp_path):
         pytest.param("label_count", "torch", marks=pytest.mark.slow),
         pytest.param("sklearn_pipeline", "torch", marks=pytest.mark.slow),
         pytest.param("ddp_sync", "torch", marks=pytest.mark.slow),
+        pytest.param("finetune_sync", "transformers", marks=pytest.mark.slow),
         pytest.param("keras_fit", "keras", marks=pytest.mark.slow),
         pytest.param("jax_optax", "jax", marks=pytest.mark.slow),
         pytest.param("hf_trainer", "accelerate", marks=pytest.mark.slow),
@@ -340,12 +354,16 @@ def test_memory_of_a_step_stays_within_what_is_promised():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("example", "numbers"), [("ddp_sync", 3)])
-def test_two_processes_train_as_one_does(example, numbers):
-    """What the example prints, to the rounding of sums in another order.
+@pytest.mark.parametrize(
+    ("example", "numbers", "rounding"), [("ddp_sync", 3, 2e-3), ("finetune_sync", 22, 2e-5)]
+)
+def test_two_processes_train_as_one_does(example, numbers, rounding):
+    """Losses, gradients and F1 that the example prints, to the rounding of sums in another order.
 
     How the processes end is not asked: now and then a thread of gloo aborts one that has done and said everything.
     """
+    if example == "finetune_sync":
+        needs("transformers")
     path = str(ROOT / f"examples/{example}.py")
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     outputs = [
@@ -356,7 +374,7 @@ def test_two_processes_train_as_one_does(example, numbers):
     ]
     alone, together = (np.array(re.findall(r"\d\.\d+", output), float) for output in outputs)
     assert len(alone) == numbers
-    np.testing.assert_allclose(together, alone, atol=2e-3)
+    np.testing.assert_allclose(together, alone, rtol=0, atol=rounding)
 
 
 def test_the_page_of_results_is_made_of_the_files_in_results():
