@@ -137,7 +137,7 @@ class Parquet:
         import pyarrow
         from pyarrow import parquet
 
-        tables = [parquet.read_table(io.BytesIO(block)) for block in blocks]
+        tables = [parquet.read_table(io.BytesIO(block), use_threads=False) for block in blocks]
         return self._written(pyarrow.concat_tables(tables))
 
     def assemble(self, parts: Sequence[Path], file: IO[bytes]) -> None:
@@ -148,7 +148,7 @@ class Parquet:
         with parquet.ParquetWriter(file, self.schema) as writer:
             waiting = self.schema.empty_table()
             for part in parts:
-                waiting = pyarrow.concat_tables([waiting, parquet.read_table(part)])
+                waiting = pyarrow.concat_tables([waiting, parquet.read_table(part, use_threads=False)])
                 while len(waiting) >= GROUP:
                     writer.write_table(waiting.slice(0, GROUP).combine_chunks())
                     waiting = waiting.slice(GROUP)

@@ -26,7 +26,7 @@ from scoreloss.model.inputs import Columns, Source
 from scoreloss.model.outputs import Format, format_of
 from scoreloss.say import Say, silent
 
-PART_BYTES = 1 << 24
+PART_BYTES = 1 << 22
 PART_SECONDS = 5.0
 """A part is closed at so many bytes, or after so long: what a run loses that is killed."""
 
